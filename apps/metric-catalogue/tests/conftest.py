@@ -42,7 +42,7 @@ class Api:
         self._connection.close()
 
     def add_primitive(self, name: str, *dimensions: str, **attributes: Any) -> Answer:
-        """As the website does it: the group with its dimensions, then the metric."""
+        """Adds a metric as the website does: the group with its dimensions first."""
         for dimension in dimensions:
             self("POST", "/dimensions", {"name": dimension})
         group = {"name": name, "relatedDimensions": list(dimensions)}
@@ -51,7 +51,7 @@ class Api:
         return self("POST", "/metrics", body)
 
     def put_values(self, metric: str, values: dict[str, Any], **dimensions: str) -> Answer:
-        """Values by time."""
+        """Returns the values by time."""
         rows = [
             {"metric": metric, "time": time, "value": value, "dimensions": dimensions}
             for time, value in values.items()
@@ -59,7 +59,7 @@ class Api:
         return self("POST", "/metric-data", {"values": rows})
 
     def points(self, metric: str, query: str) -> list[tuple[str, str | None]]:
-        """Times and values."""
+        """Returns times and values."""
         answer = self("GET", f"/metrics/{metric}/data?{query}")
         assert answer.status == 200, answer.body
         return [(point["time"], point["value"]) for point in answer.body["points"]]
@@ -80,7 +80,8 @@ def scalar(**attributes: Any) -> dict[str, Any]:
 
 
 class PrivateMariaDB(MariaDB):
-    """With its temporary files in its own folder too: others clean up in the common one."""
+    """Starts MariaDB, also with its temporary files in its own folder: other tests clean up in the
+    common one."""
 
     def command(self) -> list[str]:
         return [*super().command(), f"--tmpdir={self.folder}"]
@@ -104,7 +105,7 @@ MODES = ("legacy", "migrating", "dynamodb")
 
 
 class Catalogue:
-    """One catalogue in both databases: its servers, its commands, and what is kept of it."""
+    """One catalogue in both databases, with its servers, its commands and its contents."""
 
     def __init__(self, mariadb: MariaDB, partita: processes.Server) -> None:
         self.name = f"metrics{next(_numbers)}"
@@ -125,7 +126,7 @@ class Catalogue:
         return ["metrics", command, *options, *more]
 
     def count(self, state: str) -> int:
-        """Metrics in a state of the migration."""
+        """Counts the metrics in a state of the migration."""
         connection = self.mariadb.connect(self.name)
         cursor = connection.cursor()
         cursor.execute("SELECT COUNT(*) FROM metrics WHERE migratedToDynamoDB = %s", (state,))
@@ -134,7 +135,7 @@ class Catalogue:
         return int(found)
 
     def clear(self) -> None:
-        """Everything but the mode."""
+        """Deletes everything but the mode."""
         tables = "metric_relationships metric_versions metrics dimensions_metric_groups dimensions"
         deletions = "".join(f"DELETE FROM {table};" for table in tables.split())
         groups = "DELETE FROM metric_groups WHERE name <> 'hybrid metrics'"
@@ -157,7 +158,7 @@ def catalogue(mariadb: MariaDB, partita: processes.Server) -> Catalogue:
 
 @pytest.fixture
 def serve(catalogue: Catalogue) -> Iterator[Serve]:
-    """`serve("legacy")`: a server of the catalogue in a mode."""
+    """Starts a server of the catalogue in a mode: `serve("legacy")`."""
     apis: list[Api] = []
     with processes.starting() as start:
 
@@ -175,7 +176,7 @@ def serve(catalogue: Catalogue) -> Iterator[Serve]:
 def serve_mode(
     mariadb: MariaDB, partita: processes.Server
 ) -> Iterator[Callable[[str], tuple[Catalogue, Api]]]:
-    """`serve_mode("legacy")`: one server and one catalogue of each mode for all tests."""
+    """Returns the server of a mode, which all tests share: `serve_mode("legacy")`."""
     with processes.starting() as start:
 
         @cache

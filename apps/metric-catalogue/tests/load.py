@@ -46,7 +46,7 @@ class Load:
             thread.join()
 
     def wait_for_additions(self) -> None:
-        """Wait until metrics are added that were begun after this call."""
+        """Waits until metrics are added whose requests began after this call."""
         enough = self.answers["add", 201] + 2
         deadline = time.monotonic() + SECONDS_MAX
         while self.answers["add", 201] < enough and not self.failures:

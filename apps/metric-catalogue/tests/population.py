@@ -13,10 +13,10 @@ def populate(catalogue: Catalogue, count: int) -> list[str]:
     return fill(catalogue.mariadb, catalogue.name, count)
 
 
-# The contents, read with other means than the catalogue's own.
+# The contents, read without the code of the catalogue.
 
 Contents = dict[str, dict[int, dict[str, Any]]]
-"""By name and version; version 0 is the metric as a whole."""
+"""The contents by name and version; version 0 is the metric as a whole."""
 
 
 def legacy_contents(catalogue: Catalogue) -> Contents:

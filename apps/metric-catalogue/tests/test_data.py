@@ -82,7 +82,7 @@ def test_a_hybrid_metric_of_hybrid_metrics_is_computed_from_primitives(api: Api)
     assert api.points("level29", at(DAY1)) == [(DAY1, "8")]
 
 
-def test_no_value_and_division_by_zero_are_told_apart(api: Api) -> None:
+def test_no_value_and_division_by_zero_have_different_reasons(api: Api) -> None:
     api.add_primitive("late", "country")
     api.add_primitive("all", "country")
     api.add_hybrid("share", "100 * late / all")
@@ -134,7 +134,7 @@ def test_before_the_cutoff_date_values_are_those_of_the_chained_metric(api: Api)
         "40",
         "60",
     ]
-    # A period with the cutoff date in it has values of both.
+    # A period that includes the cutoff date has values of both metrics.
     assert api.points("new", "start=2026-01-01&end=2026-02-01&period=MONTH") == [(DAY1, "51")]
 
 

@@ -1,4 +1,4 @@
-"""A metric can be deleted when no other depends on it, and nothing is left of it."""
+"""A metric can be deleted when no other depends on it, and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_nothing_is_left_of_a_deleted_metric(deletable: Api) -> None:
         assert api("GET", f"/metrics/gone{path}").status == 404, path
     assert api("GET", "/metrics").body == {"metrics": []}
     assert api("DELETE", "/metrics/gone").status == 404
-    # Its group is gone too, so a metric of the same name begins like any other.
+    # Its group is gone too, so a metric of the same name starts like any other.
     assert api("POST", "/metrics", {"name": "gone", **scalar()}).status == 400
     assert api.add_primitive("gone", "carrier").body["version"] == 1
     assert api.points("gone", TIME) == [("2026-01-01T00:00:00.000Z", None)]

@@ -26,7 +26,7 @@ from partita_migrate.workspace.migration_folder import Folder
 from .conftest import Api, Catalogue, Serve, hybrid, scalar
 
 OF_SERVERS = ("mode", "server", "guard")
-"""Kinds of entries of the directory that no row makes."""
+"""The kinds of entries of the directory that are not made from rows."""
 
 Item = dict[str, Any]
 
@@ -63,7 +63,7 @@ def folder_of(catalogue: Catalogue, path: Path, tables: CatalogueTables) -> Fold
 
 
 def digests(catalogue: Catalogue, tables: CatalogueTables) -> dict[tuple[str, str], bytes]:
-    """By key, without what only the service knows: the sets of older versions."""
+    """Returns items by key, without the sets of older versions, which only the service knows."""
     client = catalogue.partita.client()
     items: dict[tuple[str, str], Item] = {}
     for table, sort_key in ((tables.metrics, "version"), (tables.directory, "kind")):
@@ -83,7 +83,7 @@ def digests(catalogue: Catalogue, tables: CatalogueTables) -> dict[tuple[str, st
 def test_the_service_writes_what_the_design_makes_of_its_rows(
     catalogue: Catalogue, serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In the mode migrating it writes both, each by its own means."""
+    """In the mode `migrating` the service writes to both databases, each in its own way."""
     monkeypatch.setenv(PASSWORD_ENV, catalogue.mariadb.password)
     write_of_every_kind(serve("migrating"))
     moved = CatalogueTables(f"{catalogue.name}-moved")

@@ -42,7 +42,7 @@ def server_of(catalogue: Catalogue, mode: str = "legacy") -> Iterator[processes.
 
 
 class Request(threading.Thread):
-    """One that is under way while the test goes on."""
+    """A request that runs while the test goes on."""
 
     def __init__(self, url: str, *request: Any) -> None:
         super().__init__()
@@ -65,7 +65,7 @@ class Request(threading.Thread):
 def sleeping_with_the_row(
     catalogue: Catalogue, server: processes.Server, metric: str
 ) -> Iterator[Request]:
-    """A server that was stopped while it waited for the row of a metric, and has it now."""
+    """A server that was stopped while it waited for the row of a metric, and has the row now."""
     connection = catalogue.mariadb.connect(catalogue.name)
     cursor = connection.cursor()
     cursor.execute("BEGIN")
@@ -78,7 +78,7 @@ def sleeping_with_the_row(
         while not found:
             looking.execute(waits)
             ((found,),) = looking.fetchall()
-    # It has told of its sessions by then.
+    # By then it has reported its sessions.
     time.sleep(0.5)
     os.kill(server.process.pid, signal.SIGSTOP)
     cursor.execute("ROLLBACK")
@@ -123,7 +123,7 @@ def test_after_the_cutover_a_server_without_an_endpoint_takes_nothing(
 
 
 @pytest.mark.soak
-def test_what_was_written_past_the_fence_is_not_overwritten_without_a_word(
+def test_versions_written_past_the_fence_are_not_overwritten_silently(
     catalogue: Catalogue, serve: Serve, tmp_path: Path
 ) -> None:
     api = serve("legacy")
@@ -215,7 +215,7 @@ def test_a_writer_that_slept_through_a_rollback_writes_where_the_others_do(
 
 
 def forget(catalogue: Catalogue, server: processes.Server) -> None:
-    """As if it had not been heard of for as long as commands wait for it."""
+    """Makes a server look as if it had been silent for as long as commands wait for it."""
     name = f"{socket.gethostname()}-{server.process.pid}"
     catalogue.partita.client().delete_item(
         TableName=f"{catalogue.name}-directory",
@@ -224,7 +224,7 @@ def forget(catalogue: Catalogue, server: processes.Server) -> None:
 
 
 @pytest.mark.soak
-def test_who_holds_a_row_and_sleeps_is_named_within_seconds(
+def test_a_session_that_holds_a_row_is_named_within_seconds(
     catalogue: Catalogue, serve: Serve
 ) -> None:
     api = serve("migrating")
@@ -242,7 +242,7 @@ def test_who_holds_a_row_and_sleeps_is_named_within_seconds(
         assert request.answered().status in (200, 503)
         name = f"{socket.gethostname()}-{sleeper.process.pid}"
     assert ended.returncode == 1
-    assert "m: LockHeld: A row is locked by session " in ended.stdout
+    assert "m: LockTimeout: A row is locked by session " in ended.stdout
     assert f"which is the server {name}" in ended.stdout
     assert "errors           1" in ended.stdout
     assert catalogue.count("MIGRATED") == 1

@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 ROUNDS = 6
 WAITED_SECONDS_MAX = 2.0
 BUSY_SECONDS_MAX = 20.0
-"""On a machine that has much else to do."""
+"""The limits allow for a busy machine."""
 
 
 def run(catalogue: Catalogue, command: str) -> subprocess.CompletedProcess[str]:
@@ -29,7 +29,7 @@ def run(catalogue: Catalogue, command: str) -> subprocess.CompletedProcess[str]:
 
 
 def modes(urls: list[str]) -> set[str]:
-    """What the servers say. Over new connections: idle ones have been closed meanwhile."""
+    """Reads what the servers answer, over new connections: idle ones were closed meanwhile."""
     found = set()
     for url in urls:
         api = Api(url)
@@ -39,7 +39,7 @@ def modes(urls: list[str]) -> set[str]:
 
 
 def migrate_with_kills(catalogue: Catalogue, kills: int, count: int) -> str:
-    """The output of the run that finished. Each kill comes after some more are migrated."""
+    """Returns the output of the run that finished. Before each kill some metrics are migrated."""
     chance = random.Random(kills)
     for place in range(1, kills + 1):
         migrator = subprocess.Popen(
@@ -58,7 +58,7 @@ def migrate_with_kills(catalogue: Catalogue, kills: int, count: int) -> str:
 
 
 def assert_equal(catalogue: Catalogue, written: dict[str, int]) -> None:
-    """Both databases have every metric and version, and everything that was acknowledged."""
+    """Checks that both databases have every metric and version, and every acknowledged write."""
     legacy, dynamodb = legacy_contents(catalogue), dynamodb_contents(catalogue)
     assert legacy.keys() == dynamodb.keys()
     for name, versions in legacy.items():
@@ -73,7 +73,7 @@ def assert_kept(contents: Contents, written: dict[str, int]) -> None:
 
 
 def waited_seconds(said: str) -> float:
-    """How long writes waited for a cutover."""
+    """Returns how long writes waited for a cutover."""
     (found,) = re.findall(r"writes waited for ([\d.]+) s", said)
     return float(found)
 
@@ -85,7 +85,7 @@ def move(
     kills: int,
     waited_seconds_max: float = BUSY_SECONDS_MAX,
 ) -> None:
-    """Migrate and roll back, while clients use two servers all the time."""
+    """Migrates and rolls back while clients use two servers all the time."""
     urls = [serve("legacy").url, serve("legacy").url]
     names = populate(catalogue, count)
 
@@ -138,7 +138,7 @@ def test_twenty_thousand_metrics_move_while_they_are_in_use(
 
 @pytest.mark.soak
 def test_cutover_and_rollback_are_killed_at_any_moment(catalogue: Catalogue, serve: Serve) -> None:
-    """There and back under load. What was killed is run again, or the other way."""
+    """Migrates and rolls back under load. A killed command is run again, or its opposite."""
     urls = [serve("legacy").url, serve("legacy").url]
     names = populate(catalogue, 100)
     chance = random.Random(14)

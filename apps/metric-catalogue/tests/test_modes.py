@@ -1,4 +1,4 @@
-"""What a server knows of the mode, and when it may take writes."""
+"""A server follows the mode, and takes writes only while its lease holds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from partita.client import Client
 from testkit.servers import processes
 
 
-def test_a_server_that_was_only_slow_takes_writes_after_another_look(
+def test_a_server_that_was_only_slow_takes_writes_after_reading_the_mode_again(
     partita: processes.Server,
 ) -> None:
     async def story() -> None:
@@ -30,7 +30,7 @@ def test_a_server_that_was_only_slow_takes_writes_after_another_look(
     asyncio.run(story())
 
 
-def test_one_that_cannot_look_takes_none() -> None:
+def test_a_server_that_cannot_read_the_mode_takes_no_writes() -> None:
     async def story() -> None:
         client = Client("http://127.0.0.1:1", tries=1)
         time = 0.0

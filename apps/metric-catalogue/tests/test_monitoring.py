@@ -43,11 +43,11 @@ def test_prometheus_reads_requests_modes_and_caches(serve: Serve) -> None:
         assert "partita_catalogue_cached_values_hits_total 1\n" in text
         for line in text.splitlines():
             assert re.fullmatch(r'#.*|\w+(\{(\w+="[^"]*",?)+\})? \S+', line), line
-    # Everybody else still gets the list of metrics.
+    # Other clients still get the list of metrics.
     assert [one["name"] for one in api("GET", "/metrics").body["metrics"]] == ["m"]
 
 
-def test_the_progress_of_a_migration_is_told(serve: Serve, catalogue: Catalogue) -> None:
+def test_the_progress_of_a_migration_is_shown(serve: Serve, catalogue: Catalogue) -> None:
     api = serve("legacy")
     for name in ("a", "b"):
         api.add_primitive(name, "country")
@@ -61,7 +61,7 @@ def test_the_progress_of_a_migration_is_told(serve: Serve, catalogue: Catalogue)
 
 @pytest.fixture
 def pager() -> Iterator[tuple[str, Queue[dict[str, Any]]]]:
-    """A URL, and what is sent to it."""
+    """Yields a URL, and a list of what is sent to it."""
     received: Queue[dict[str, Any]] = Queue()
 
     class Handler(BaseHTTPRequestHandler):
@@ -92,7 +92,7 @@ def test_an_alarm_is_sent_once_when_its_state_changes(
         'function = "beside:tell"\n'
     )
     told = tmp_path / "told"
-    (tmp_path / "complementary_services.py").write_text(
+    (tmp_path / "beside.py").write_text(
         f"def tell(change): open({str(told)!r}, 'w').write(change['state'])"
     )
     with processes.starting() as start:
@@ -117,7 +117,7 @@ def test_an_alarm_is_sent_once_when_its_state_changes(
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('name = "a"\nmeasure = "mood"\nabove = 1\nendpoint = "http://x"', "about mood"),
+        ('name = "a"\nmeasure = "mood"\nabove = 1\nendpoint = "http://x"', "has no measure mood"),
         ('name = "a"\nmeasure = "p99_ms"\nendpoint = "http://x"', "needs above or below"),
         ('name = "a"\nmeasure = "p99_ms"\nabove = 1', "needs an endpoint or a function"),
         ('name = "a"\nmeasure = "p99_ms"\nabove = 1\nfunction = "nowhere:f"', "cannot call"),

@@ -31,7 +31,7 @@ SAME = (
 
 @pytest.fixture(scope="module")
 def redesigned(mariadb: MariaDB) -> MariaDB:
-    """A catalogue in both schemas, the second copied from the first."""
+    """Copies a catalogue from the old schema to the redesigned one."""
     for database, script in ((OLD, SCHEMA), (NEW, SCHEMA.with_name("redesigned.sql"))):
         mariadb.create(database)
         mariadb.execute(script.read_text(), database)

@@ -1,4 +1,4 @@
-"""What clients are told when a request cannot be answered, and what is answered nevertheless."""
+"""Errors name what clients need, and no details of the databases."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_a_cutoff_date_without_a_chained_metric_cuts_nothing_off(
     assert all_of_it[1] == "3"
 
 
-def test_who_cannot_be_served_is_not_told_where_the_database_is(catalogue: Catalogue) -> None:
+def test_clients_do_not_learn_where_the_database_is(catalogue: Catalogue) -> None:
     mariadb = catalogue.mariadb
     grant = f"CREATE USER secret IDENTIFIED BY '{mariadb.password}'; GRANT ALL ON *.* TO secret"
     mariadb.execute(grant, catalogue.name)

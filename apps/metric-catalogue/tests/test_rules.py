@@ -113,7 +113,7 @@ def test_a_version_follows_from_the_one_before() -> None:
     assert metric.related_dimensions == ("d1", "d2")
 
 
-def test_a_chain_that_leads_back_to_itself_is_said_so() -> None:
+def test_a_chain_that_leads_back_to_itself_is_refused() -> None:
     a = primitive(chained_metric="n", chain_cutoff_date="2019-01-01")
 
     async def get(name: str) -> Metric:

@@ -27,13 +27,13 @@ METRICS = 4
 
 
 class Stages:
-    """Those of one catalogue."""
+    """The stages of one catalogue."""
 
     def __init__(self, catalogue: Catalogue) -> None:
         self.catalogue = catalogue
         self.tables = CatalogueTables(catalogue.name)
         self.said: dict[str, int] = {}
-        """How far it is with what, as a stage says of its progress."""
+        """The progress that a stage reports."""
 
     def __call__(self, stage: Any, *more: Any) -> Any:
         options = self.catalogue.options
@@ -78,7 +78,7 @@ def test_the_functions_copy_skip_and_clean_up(
     assert copied == {"metricName": "m1", "outcome": "imported"}
     again = migration_functions.migrate_one_metric({"metricName": "m1"}, None)
     assert again == {"metricName": "m1", "outcome": "skipped"}
-    # What is migrated is left alone, and nothing was written of the other.
+    # A migrated metric is left alone, and nothing was written of the other one.
     for name in ("m1", "m2"):
         assert migration_functions.clean_up({"metricName": name}, None)["itemsDeleted"] == 0
     assert dynamodb_contents(catalogue).keys() == {"m1"}
@@ -90,7 +90,7 @@ def test_the_functions_copy_skip_and_clean_up(
     assert dynamodb_contents(catalogue) == legacy_contents(catalogue)
 
 
-def test_what_goes_wrong_between_there_and_back_is_told_and_put_right(
+def test_problems_during_cutover_and_rollback_are_reported_and_repaired(
     run: Stages, catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     populate(catalogue, METRICS)
@@ -101,7 +101,7 @@ def test_what_goes_wrong_between_there_and_back_is_told_and_put_right(
         patch.setattr(migration_stages, "verify_since", fails_the_second_time(verify_since))
         with pytest.raises(PartitaError, match="broken"):
             run(migration_stages.cutover)
-    # Whoever writes in MariaDB is not refused, and what then differs is found.
+    # Writers in MariaDB are not refused, and the difference that they make is found.
     stray = "UPDATE metrics SET created_by = 'x' WHERE name = 'm1'"
     catalogue.mariadb.execute(stray, catalogue.name)
     assert run(migration_stages.compare).differences == {
@@ -135,7 +135,7 @@ def test_what_goes_wrong_between_there_and_back_is_told_and_put_right(
 
 
 def fails_the_second_time(work: Any) -> Any:
-    """That is, while the fence is closed."""
+    """Fails while the fence is closed."""
     calls = itertools.count(1)
 
     async def run(*given: object) -> Any:
@@ -147,7 +147,7 @@ def fails_the_second_time(work: Any) -> Any:
 
 
 def cut_off(close: Any, name: str) -> Any:
-    """A dual write is half done when the fence closes: MariaDB never gets its version."""
+    """Leaves a dual write half done when the fence closes: MariaDB never gets its version."""
 
     def newer(previous: Metric) -> Metric:
         number = previous.latest_version + 1
@@ -160,7 +160,9 @@ def cut_off(close: Any, name: str) -> Any:
     return write_and_close
 
 
-def test_amazon_without_the_template_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_template_on_amazon_the_error_names_the_command(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "x")
 

@@ -38,7 +38,7 @@ def test_a_migration_is_seen_as_a_state_machine_and_survives_its_functions(
     assert migrating.returncode == 0, said
     counts = dict(line.split(maxsplit=1) for line in said.splitlines()[:5])
     assert (int(counts["processed"]), int(counts["errors"])) == (METRICS, 0)
-    # Whatever a killed function had moved before it could say so is skipped by the next one.
+    # A metric that a killed function had copied without reporting it is skipped by the next one.
     assert int(counts["imported"]) + int(counts["skipped"]) == METRICS
     assert dynamodb_contents(catalogue) == legacy_contents(catalogue)
 

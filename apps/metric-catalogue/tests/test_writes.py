@@ -26,7 +26,7 @@ OLD_SCHEMA = ROOT / "examples" / "metrics" / "schema.sql"
 
 
 def at_once(url: str, work: Callable[[Api, int], list[Answer]]) -> list[Answer]:
-    """The answers to several concurrent clients."""
+    """Returns the answers to several concurrent clients."""
 
     def one(number: int) -> list[Answer]:
         api = Api(url)
@@ -61,7 +61,7 @@ def test_of_many_updates_on_one_version_one_wins(api: Api) -> None:
         assert sorted(answer.status for answer in answers) == [200] + [412] * (WRITERS - 1)
 
 
-def test_of_many_who_add_one_metric_one_wins(api: Api) -> None:
+def test_of_many_requests_that_add_one_metric_one_wins(api: Api) -> None:
     api.add_primitive("a", "country")
     answers = at_once(api.url, lambda other, _: [other.add_hybrid("h", "a + 1")])
     assert sorted(answer.status for answer in answers) == [201] + [409] * (WRITERS - 1)
@@ -89,7 +89,7 @@ def consumed(api: Api, name: str) -> set[str]:
     return set(api("GET", f"/metrics/{name}").body["consumedMetrics"])
 
 
-# While it is migrated.
+# The metric is being migrated.
 
 
 def test_an_update_of_a_metric_in_migration_is_blocked(catalogue: Catalogue, serve: Serve) -> None:
@@ -106,7 +106,7 @@ def test_an_update_of_a_metric_in_migration_is_blocked(catalogue: Catalogue, ser
     assert api.add_hybrid("h", "m * 2").status == 201
 
 
-def test_what_is_added_meanwhile_is_in_both_and_what_waits_is_updated_in_one(
+def test_a_new_metric_is_in_both_databases_and_an_unmigrated_one_is_updated_in_one(
     catalogue: Catalogue, serve: Serve
 ) -> None:
     api = serve("migrating")
@@ -137,7 +137,7 @@ def test_hybrid_metrics_that_are_added_together_are_all_in_both(
 
 
 @pytest.mark.parametrize("mode", ["legacy", "migrating"])
-def test_connections_that_the_database_has_closed_meanwhile_fail_nobody(
+def test_connections_that_the_database_has_closed_fail_no_request(
     catalogue: Catalogue, serve: Serve, mode: str
 ) -> None:
     api = serve(mode)
@@ -181,7 +181,7 @@ def test_a_catalogue_from_before_the_migration_gets_what_it_lacks(
 def lambdas(
     catalogue: Catalogue, serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[tuple[Catalogue, Api]]:
-    """The functions in this process, over a catalogue with one metric that is not migrated."""
+    """Yields the functions in this process, over a catalogue with one unmigrated metric."""
     api = serve("legacy")
     api.add_primitive("m", "country")
     api("PUT", "/metrics/m", scalar())
@@ -224,7 +224,7 @@ def test_what_a_metric_consumes_is_cleaned_up_with_it_however_many_versions_it_h
 ) -> None:
     catalogue, api = lambdas
     api.add_hybrid("h", "m * 2")
-    # So many that the older ones fill two transactions.
+    # There are so many versions that the older ones fill two transactions.
     catalogue.mariadb.execute(
         "INSERT INTO metric_versions (metric_id, version, updated_at, updated_by, "
         "aggregation_style, value_type, hybrid_formula) SELECT metric_id, seq, updated_at, "
@@ -293,7 +293,7 @@ def test_a_broken_copy_is_found_and_made_again(lambdas: tuple[Catalogue, Api]) -
     assert legacy_contents(catalogue) == dynamodb_contents(catalogue)
 
 
-def test_what_differs_beside_the_metrics_is_found_and_repaired(
+def test_differences_in_the_directory_are_found_and_repaired(
     lambdas: tuple[Catalogue, Api],
 ) -> None:
     catalogue, api = lambdas
@@ -301,7 +301,7 @@ def test_what_differs_beside_the_metrics_is_found_and_repaired(
     for name in ("early", "late"):
         group = {"name": name, "relatedDimensions": ["country"]}
         assert api("POST", "/metric-groups", group).status == 201
-    # A name that a hybrid metric has taken meanwhile is not waited for any more.
+    # A group whose name a hybrid metric has taken meanwhile is not copied any more.
     assert api.add_hybrid("late", "m * 3").status == 201
     assert run(catalogue, "migrate").returncode == 0
     client, table = catalogue.partita.client(), f"{catalogue.name}-directory"
@@ -374,7 +374,7 @@ def test_there_and_back_and_there_again(catalogue: Catalogue, serve: Serve) -> N
         api("POST", "/dimensions", {"name": f"d.{name}"})
         assert api.add_primitive(name, "country", f"d.{name}").status == 201
         assert api.add_hybrid(f"h.{name}", f"old + {name}").status == 201
-    # What was updated meanwhile has an old copy in DynamoDB: it is cleaned up and made again.
+    # An updated metric has an outdated copy in DynamoDB, which is cleaned up and made again.
     done = run(catalogue, "migrate")
     assert (done.returncode, "warnings         1" in done.stdout) == (0, True), done.stdout
     assert legacy_contents(catalogue) == dynamodb_contents(catalogue)

@@ -1,4 +1,4 @@
-"""Who may see and change what is not public."""
+"""The token, the machine itself, and proxies decide who may see what is not public."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BASIC = b"Basic " + b64encode(f"anyone:{TOKEN}".encode())
 
 
 def status(access: AccessControl, **headers: bytes) -> int:
-    """Of a request for what is private."""
+    """Returns the status of a request to a private route."""
     given = {name.replace("_", "-").encode(): value for name, value in headers.items()}
 
     async def handler(request: WebRequest) -> WebResponse:
@@ -50,16 +50,16 @@ def test_a_token_lets_in_whoever_gives_it(given: bytes) -> None:
     "given", [b"", b"Basic", b"Basic !", b"Basic \xff", b"Bearer", b"Bearer s3cret", BASIC + b"x"]
 )
 def test_a_token_keeps_out_everyone_else(given: bytes) -> None:
-    """Also those on the machine itself."""
+    """This includes clients on the machine itself."""
     assert status(AccessControl(TOKEN, "127.0.0.1"), authorization=given) == 401
 
 
 @pytest.mark.parametrize("origin", [b"https://evil.example", b"null", b"http://["])
-def test_pages_of_other_sites_may_not_decide_for_who_looks_at_them(origin: bytes) -> None:
+def test_pages_of_other_sites_may_not_decide_for_their_visitors(origin: bytes) -> None:
     assert status(AccessControl(host="127.0.0.1"), origin=origin) == 403
     assert status(AccessControl(TOKEN), origin=origin, authorization=BASIC) == 403
     assert status(AccessControl(host="127.0.0.1"), origin=b"http://127.0.0.1:8080") == 200
 
 
-def test_nobody_is_nobody() -> None:
+def test_without_a_host_everybody_is_refused() -> None:
     assert status(NOBODY) == 403

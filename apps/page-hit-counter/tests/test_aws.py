@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from benchmarks.applications.visits import MadeVisit, visits
-from page_hit_counter.aws import flink_application_path, lambda_functions
+from page_hit_counter.aws import lambda_functions
 from page_hit_counter.aws.flink_job import file_options, flink_job, interval, kinesis_options
 from page_hit_counter.aws.pagehits_cloudformation import template
 from page_hit_counter.counting.tumbling_windows import recount
@@ -25,6 +25,7 @@ from partita_services.cloudformation_resources import logical_id
 from testkit import ROOT
 from testkit.servers import processes
 
+FLINK_APPLICATION = Path(lambda_functions.__file__).with_name("flink_application.py")
 FLINK = "apache-flink==2.3.0"
 FLINK_VENV = ROOT / ".peers" / FLINK.replace("==", "-")
 INSTALL_SECONDS_MAX = 900
@@ -131,7 +132,7 @@ def test_the_command_prints_sql_or_the_job(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def flink() -> Path:
-    """A Python that has Flink: PARTITA_FLINK_PYTHON, or one of our own that is kept."""
+    """Returns a Python with Flink: PARTITA_FLINK_PYTHON, or one that is installed and kept."""
     named = os.environ.get("PARTITA_FLINK_PYTHON")
     if named:
         return Path(named)
@@ -149,7 +150,7 @@ def flink() -> Path:
 
 
 def records(made: list[MadeVisit]) -> list[dict[str, Any]]:
-    """Of the stream, with seventy visits each: some span the end of a window."""
+    """Makes records of the stream with seventy visits each; some span the end of a window."""
     return [
         {"id": f"record-{first}", "visits": [_event(visit) for visit in made[first : first + 70]]}
         for first in range(0, len(made), 70)
@@ -178,7 +179,7 @@ def test_flink_counts_what_the_built_in_counter_counts(flink: Path, tmp_path: Pa
     source.mkdir()
     with (source / "records.json").open("w") as file:
         for number, record in enumerate(records(made)):
-            # Some are repeated, as a sender does that had no answer.
+            # Some are repeated, as by a sender that got no answer.
             file.write((json.dumps(record) + "\n") * (2 if number % 10 == 0 else 1))
             if number == 0:
                 file.write(Adjustment("withdraw:1", (taken,)).encode().decode() + "\n")
@@ -187,7 +188,7 @@ def test_flink_counts_what_the_built_in_counter_counts(flink: Path, tmp_path: Pa
     job.options["parallelism.default"] = "1"
     (tmp_path / "job.json").write_text(json.dumps(job._asdict()))
     done = subprocess.run(
-        [str(flink), str(flink_application_path()), str(tmp_path / "job.json")],
+        [str(flink), str(FLINK_APPLICATION), str(tmp_path / "job.json")],
         capture_output=True,
         text=True,
         timeout=JOB_SECONDS_MAX,

@@ -1,4 +1,4 @@
-"""Time comes from the clock that a part is given, never from the machine's."""
+"""Time comes from the clock that a part receives, never from the machine's."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def noon() -> float:
 
 
 class Recorder(Client):
-    """Answers from a table instead of a server, and remembers what was asked."""
+    """Answers from a table instead of a server, and remembers the requests."""
 
     def __init__(self, **answers: dict[str, Any]) -> None:
         self.asked: list[tuple[str, dict[str, Any]]] = []

@@ -38,7 +38,7 @@ ASSET = asset_id(20)
 
 @pytest.fixture(scope="module")
 def short(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pipeline]:
-    """One of its own: the page shows what all tests of a pipeline have sent."""
+    """Starts a pipeline, because the page shows what all tests of one pipeline have sent."""
     with running(tmp_path_factory.mktemp("dashboard"), SHORT_PERIODS, parts=ONE_PROCESS) as found:
         put_assets(found.client(), ASSETS)
         yield found

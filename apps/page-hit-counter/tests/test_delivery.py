@@ -68,7 +68,7 @@ def visits_in(path: Path) -> list[dict[str, Any]]:
 
 
 def send(pipeline: Pipeline, count: int, seed: int) -> list[dict[str, Any]]:
-    """In batches with keys, as a sender that repeats what was not answered."""
+    """Sends visits in batches with keys, and repeats batches without an answer."""
     sent = []
     for number in range(count):
         chance = random.Random(seed + number)
@@ -79,7 +79,7 @@ def send(pipeline: Pipeline, count: int, seed: int) -> list[dict[str, Any]]:
 
 
 def assert_counted(pipeline: Pipeline, sent: list[dict[str, Any]]) -> None:
-    """Each visit once, in the window of its own time."""
+    """Checks that each visit counts once, in the window of its time."""
     since = int(min(visit["time"] for visit in sent)) // 4 * 4
     expected = recount(sent, {"F": 1, "H": 2, "D": 4})
 
@@ -122,7 +122,7 @@ def identity(visit: dict[str, Any]) -> tuple[float, int, str]:
 
 
 def arrived(pipeline: Pipeline, sent: list[dict[str, Any]]) -> list[tuple[float, int, str]]:
-    """On the counter's stream, each record once, as the counter takes them."""
+    """Returns the records on the counter's stream, each once, as the counter takes them."""
     since = min(visit["time"] for visit in sent)
     found = stream_visits(pipeline.client("kinesis"))
     return [identity(visit) for visit, _ in found if visit["time"] >= since]
@@ -183,9 +183,9 @@ def test_lines_that_are_not_records_are_set_aside(delivered: Pipeline) -> None:
 @pytest.mark.parametrize(
     ("event", "reason"),
     [
-        ({"Records": [{"s3": {}}]}, "not about visits"),
-        ({"records": [{"data": 17}]}, "not about visits"),
-        ({"Records": [{"s3": {"object": {"key": "../pagehits.toml"}}}]}, "is no object"),
+        ({"Records": [{"s3": {}}]}, "not one of a delivery stream"),
+        ({"records": [{"data": 17}]}, "not one of a delivery stream"),
+        ({"Records": [{"s3": {"object": {"key": "../pagehits.toml"}}}]}, "is not an object"),
         ({"Records": [{"s3": {"object": {"key": "visits/none.gz"}}}]}, "cannot be read"),
     ],
 )

@@ -47,7 +47,7 @@ def line(second: float, target: str, method: str = "GET", status: int = 200) -> 
     return f'192.0.2.7 - - [{moment}] "{method} {target} HTTP/1.1" {status} 53 "-" "{BROWSER}"\n'
 
 
-def test_visits_of_two_logs_are_counted_and_the_rest_is_told(
+def test_visits_of_two_logs_are_counted_and_other_lines_are_reported(
     pipeline: Pipeline, tmp_path: Path
 ) -> None:
     early = [line(60 * minute, "/article/901") for minute in range(600)]
@@ -63,10 +63,10 @@ def test_visits_of_two_logs_are_counted_and_the_rest_is_told(
     done = processes.run(*arguments, "--endpoint", pipeline.endpoint)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(
-        "911 lines: 907 visits, 2 other requests, 1 addresses without an asset, 1 unreadable "
+        "911 lines: 907 visits, 2 other requests, 1 URLs without an asset, 1 unreadable "
         "(the first: access.log:308). 1 of the visits were refused (the first: time is "
     )
-    # Windows close one after the other, and each is listed as soon as it has.
+    # Windows close one after the other, and each is listed as soon as it is closed.
     wait_for(lambda: hits(pipeline, "ghi") == {901: 601, 902: 300})
     wait_for(lambda: hits(pipeline, "abc") == {asset_id(0): 5})
     again = processes.run(*arguments, "--endpoint", pipeline.endpoint)
@@ -112,6 +112,6 @@ def test_times_of_a_log_are_read_with_their_zone(text: str, seconds: int) -> Non
 
 
 @pytest.mark.parametrize("text", ["", "06/Mai/2020:11:05:12 +0000", "31/Feb/2020:11:05:12 +0000"])
-def test_times_that_are_none_are_refused(text: str) -> None:
+def test_texts_that_are_not_times_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r".*"):
         read_time(text)

@@ -1,4 +1,4 @@
-"""Whatever is killed, and whenever: every window equals a recount of the visits."""
+"""Every window equals a recount of the visits, whatever is killed and whenever."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SEED_VARIABLE = "PARTITA_FAULT_SEED"
 HOUR, DAY = 3600, 86_400
 LENGTHS = {"F": 300, "H": HOUR, "D": DAY}
 KILLING_PACE = 4_000
-"""Visits per second that are sent between kills, approximately."""
+"""The approximate number of visits per second that are sent between kills."""
 ASSETS = 500
 KEPT_ASSETS = 5
 BATCH = 100
@@ -52,7 +52,7 @@ def chance() -> random.Random:
 def killing(
     pipeline: Pipeline, chance: random.Random, kills: int, seconds: float
 ) -> Iterator[list[str]]:
-    """Each part the same number of times, in random order, over some seconds."""
+    """Kills each part the same number of times, in random order, over some seconds."""
     order = list(KILLED) * kills
     chance.shuffle(order)
     pauses = [chance.uniform(0, 2 * seconds / len(order)) for _ in order]
@@ -75,7 +75,7 @@ def killing(
 def replay_with_kills(
     folder: Path, chance: random.Random, count: int, kills: int, hours: int
 ) -> None:
-    """Replay the hours around a midnight a week ago, as fast as the service takes them."""
+    """Replays the hours around a midnight a week ago, as fast as the service takes them."""
     midnight = int(time.time()) // DAY * DAY - 7 * DAY
     began, step = midnight - hours * HOUR // 2, hours * HOUR / count
     visits = list(make_visits(chance, count, ASSETS, lambda number: began + number * step))

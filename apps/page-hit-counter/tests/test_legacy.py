@@ -42,7 +42,7 @@ def postgresql() -> Iterator[PostgreSQL]:
 
 @pytest.fixture
 def url(postgresql: PostgreSQL) -> str:
-    """Of an empty database."""
+    """Connects to an empty database."""
     name = f"pagehits{next(_numbers)}"
     postgresql.create(name)
     password = quote(postgresql.password, safe="")
@@ -60,7 +60,7 @@ def counter(url: str) -> Iterator[RelationalCounter]:
 def hit(
     asset: int = 1, seconds: int = -30, hits: int = 1, section: int = 5, paid: str = "free"
 ) -> PageHit:
-    """Before noon, unless it says otherwise."""
+    """Makes a hit, by default one before noon."""
     return PageHit(asset, hits, section, "article", paid, NOON + seconds)
 
 
@@ -126,7 +126,7 @@ def test_what_no_list_shows_any_more_is_deleted(counter: RelationalCounter) -> N
     assert {name: listed(counter, name) for name in OLD_PERIODS} == before
 
 
-def test_a_database_that_is_not_there_is_told_in_words() -> None:
+def test_a_database_that_does_not_answer_is_a_readable_error() -> None:
     with pytest.raises(PartitaError, match="Cannot connect to PostgreSQL"):
         RelationalCounter.connect("postgresql://nobody@127.0.0.1:1/none")
 
@@ -162,7 +162,7 @@ def ask(server: processes.Server, method: str, target: str, body: object = None)
         connection.close()
 
 
-# Both
+# Both counters
 
 
 def test_both_counters_have_the_same_lists_and_other_costs(url: str) -> None:

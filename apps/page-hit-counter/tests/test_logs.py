@@ -24,7 +24,7 @@ ARN = "arn:aws:elasticloadbalancing:us-east-2:123456789012:targetgroup/my-target
 
 
 def line(target: str, status: int = 200, verb: str = "GET", year: int = 2020) -> str:
-    """As in the guide of Elastic Load Balancing."""
+    """Makes a line as in the guide of Elastic Load Balancing."""
     return (
         f"https {year}-07-02T22:23:00.186641Z app/my-loadbalancer/50dc6c495c0c9188 "
         "192.168.131.39:2817 10.0.0.1:80 0.086 0.048 0.037 "
@@ -60,7 +60,7 @@ def test_figure_4_3_runs_on_logs_of_a_load_balancer(log: Path) -> None:
     server = "https://ucs-prod.com:443"
     assert found[f"{server}/hits?period=day"] == 10
     assert found[f"{server}/hits?period=day&section=1&section=2"] == 6
-    assert "not read: 1" in done.stderr
+    assert "could not be read: 1" in done.stderr
 
 
 def test_table_4_1_has_the_shares_of_parameter_combinations(log: Path) -> None:

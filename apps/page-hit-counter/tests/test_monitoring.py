@@ -88,7 +88,7 @@ def test_all_processes_add_up_their_figures(watched: Pipeline) -> None:
     visits = [{"assetId": asset_id(n), "sectionId": 1, "paidType": "free"} for n in range(30)]
     watched.post([*visits, {"assetId": "none"}])
     wait_for(lambda: watched.get("/?brand=abc&period=day")[2]["lists"][0]["hits"], 30)
-    # 30 rows in each of three windows, and a unit for each.
+    # There are 30 rows in each of three windows, and each costs a unit.
     wait_for(lambda: figures(watched)["writeUnits"] >= 90, 30)
     found = figures(watched)
     assert (found["visits"], found["refused"], found["writeUnits"]) == (30, 1, 90)
@@ -99,7 +99,7 @@ def test_all_processes_add_up_their_figures(watched: Pipeline) -> None:
     assert watched.request("api", "GET", "/figures?hours=1000")[0] == 400
 
 
-def test_prometheus_reads_them(watched: Pipeline) -> None:
+def test_prometheus_reads_the_figures(watched: Pipeline) -> None:
     status, headers, content = watched.request("api", "GET", "/metrics")
     assert status == 200 and headers["content-type"].startswith("text/plain; version=0.0.4")
     lines = content.decode().splitlines()
@@ -110,7 +110,7 @@ def test_prometheus_reads_them(watched: Pipeline) -> None:
     assert all(re.fullmatch(r"# (HELP|TYPE) \S+ .+", line) for line in lines if line[0] == "#")
 
 
-def test_an_alarm_calls_a_url_and_a_function_and_says_when_it_is_over(watched: Pipeline) -> None:
+def test_an_alarm_calls_a_url_and_a_function_when_it_begins_and_ends(watched: Pipeline) -> None:
     wait_for(lambda: told_of("behind")[-1:] == ["OK"], 30)
     watched.running[COUNTING].kill()
     wait_for(lambda: told_of("behind")[-1] == "ALARM", 30)
@@ -119,7 +119,7 @@ def test_an_alarm_calls_a_url_and_a_function_and_says_when_it_is_over(watched: P
     assert shown["behind"] == shown["late"] == "ALARM"
     watched.start(COUNTING)
     wait_for(lambda: told_of("behind")[-1] == noted_of(watched, "late")[-1] == "OK", 30)
-    # The last one: a slow start can be an alarm, too.
+    # Only the last one counts, because a slow start can raise an alarm too.
     *_, change = (one for one in told if (one["alarm"], one["state"]) == ("behind", "ALARM"))
     assert (change["before"], change["measure"]) == ("OK", "lag_seconds")
     assert change["value"] > 3
@@ -136,7 +136,7 @@ def test_alarms_tell_of_failures_and_of_spam(watched: Pipeline) -> None:
         one for one in noted(watched) if (one["alarm"], one["state"]) == ("spam", "ALARM")
     )
     assert change["measure"] == "spam_share" and change["value"] > 0.5
-    # Rows cannot be stored any more.
+    # From here on rows cannot be stored.
     wait_for(lambda: told_of("failing") == ["OK", "ALARM"], 30)
 
 
@@ -150,7 +150,7 @@ def noted(pipeline: Pipeline) -> list[dict[str, Any]]:
 
 
 def noted_of(pipeline: Pipeline, alarm: str) -> list[str]:
-    """The states that the function was called with."""
+    """Returns the states with which the function was called."""
     return [change["state"] for change in noted(pipeline) if change["alarm"] == alarm]
 
 

@@ -41,7 +41,7 @@ def test_the_settings_on_the_page_are_the_defaults_and_all_there_are(tmp_path: P
     path.write_text(examples("toml")[0])
     shown = msgspec.structs.asdict(load(path))
     defaults = msgspec.structs.asdict(PageHitSettings())
-    # Where they were read from is filled in.
+    # `config`, the file that they were read from, is filled in.
     assert shown.pop("config") == str(path) and not defaults.pop("config")
     assert {name for name in shown if shown[name] != defaults[name]} == {"brands", "urls"}
     for name in defaults:

@@ -1,4 +1,4 @@
-"""Cases in the quarantine: kept, read, released, confirmed, over HTTP and from the command line."""
+"""Cases in the quarantine are kept, read, released and confirmed, over HTTP and by commands."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Place:
         self.run(lambda quarantine: quarantine.keep(withheld))
 
     def ask(self, method: str, target: str, screen: SpamFilter | None = None) -> tuple[int, Any]:
-        """Through the routes of the service."""
+        """Sends a request through the routes of the service."""
 
         async def answer(quarantine: Quarantine) -> WebResponse:
             web = WebService()
@@ -72,7 +72,7 @@ class Place:
         return response.status, json.loads(response.body)
 
     def adjustments(self) -> list[Adjustment]:
-        """What is on the stream."""
+        """Returns the adjustments on the stream."""
         shard = self.kinesis.list_shards(StreamName=self.name)["Shards"][0]["ShardId"]
         iterator = self.kinesis.get_shard_iterator(
             StreamName=self.name, ShardId=shard, ShardIteratorType="TRIM_HORIZON"
@@ -91,7 +91,7 @@ def visit(seconds: float = 0, visitor: str = "ann", agent: str = "Firefox") -> M
 
 
 def reloaded(place: Place, screen: SpamFilter | None = None) -> str:
-    """Ten visits in two batches, of which the rule withholds seven; the case's name."""
+    """Sends ten visits in two batches, of which the rule withholds seven; returns the case's id."""
     screen = screen or SpamFilter(SpamSettings(mode="filter"))
     for first in (0, 100):
         judged = screen.judge([visit(first + second) for second in range(5)])
@@ -140,7 +140,7 @@ def test_a_release_puts_the_hits_on_the_stream_once(place: Place) -> None:
 
 
 def test_a_release_that_was_interrupted_is_repeated_under_the_same_name(place: Place) -> None:
-    """Also when more of the case came meanwhile, which gets a name of its own."""
+    """New evidence that arrives meanwhile gets an adjustment with an id of its own."""
     screen = SpamFilter(SpamSettings(mode="filter"))
     name = reloaded(place, screen)
 
@@ -192,7 +192,7 @@ def test_what_does_not_fit_an_item_is_withheld_all_the_same(place: Place) -> Non
 
 
 def test_what_is_in_no_list_is_not_judged(place: Place) -> None:
-    """Visits to what the catalogue does not know: there may not even be a brand."""
+    """Visits to assets that are not in the catalogue may not even have a brand."""
     screen = SpamFilter(SpamSettings(mode="filter"))
     unknown = [
         visit(second, agent="curl/8")._replace(brand="", resource_type=None) for second in range(9)
@@ -218,7 +218,7 @@ def test_invalid_requests_are_refused_with_the_reason(
     assert (found, words in answer["detail"]) == (status, True)
 
 
-def test_who_is_released_passes_and_who_is_confirmed_does_not(place: Place) -> None:
+def test_a_released_visitor_passes_and_a_confirmed_one_does_not(place: Place) -> None:
     screen = SpamFilter(SpamSettings(mode="filter"))
     name = reloaded(place, screen)
     place.run(lambda quarantine: quarantine.release("abc", name))
@@ -281,7 +281,7 @@ def test_what_was_learned_is_saved_and_restored(place: Place) -> None:
     assert learned.usual == before.learned()["abc"].usual
 
 
-def test_wrong_questions_are_answered_in_words(place: Place) -> None:
+def test_wrong_requests_are_refused_with_the_reason(place: Place) -> None:
     for target, word in (
         ("/quarantine", "brand"),
         ("/quarantine?brand=abc&status=lost", "status is one of observed, quarantined"),

@@ -90,7 +90,7 @@ def test_a_body_that_is_not_a_batch_is_refused_with_the_reason(
         ("abc", "!"),
     ],
 )
-def test_what_no_row_could_hold_is_as_good_as_not_in_the_catalogue(
+def test_an_asset_that_no_row_could_hold_counts_as_uncatalogued(
     short: Pipeline, brand: str, resource_type: str
 ) -> None:
     asset = 1_000 + sum(map(ord, brand + resource_type))
@@ -150,7 +150,7 @@ def test_windows_equal_a_recount_and_are_served(short: Pipeline) -> None:
 
 
 def _until(short: Pipeline) -> float:
-    """The end of the newest window in the list of a day."""
+    """Returns the end of the newest window in the list of a day."""
     _, _, answer = short.get("/?brand=abc&period=day")
     stamp = answer["lists"][0]["until"]
     shape = "%Y-%m-%dT%H:%M:%S" if stamp.count(":") == 2 else "%Y-%m-%dT%H:%M"
@@ -158,7 +158,7 @@ def _until(short: Pipeline) -> float:
 
 
 def test_rows_reach_the_table_in_the_form_of_the_document(short: Pipeline) -> None:
-    # More than any other test has of an asset: rows that share a count have longer keys.
+    # More hits than in any other test: rows with the same count would have longer keys.
     short.post([{**VISIT, "assetId": asset_id(4), "sectionId": 70}] * 997)
 
     def stored() -> list[dict[str, Any]]:
@@ -223,7 +223,7 @@ def test_a_list_that_has_not_changed_is_not_sent_again(short: Pipeline) -> None:
     status, again, content = short.request(
         "api", "GET", other_order, headers={"If-None-Match": headers["etag"]}
     )
-    if status == 200:  # A window has closed in between.
+    if status == 200:  # A window has closed between the two requests.
         assert again["etag"] != headers["etag"]
     else:
         assert (status, content) == (304, b"")

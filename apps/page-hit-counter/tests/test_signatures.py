@@ -61,14 +61,14 @@ def signed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pipeline]:
 def signature(
     visit_id: str, asset: int, moment: int, key: str = "now", secret: str = SECRET
 ) -> str:
-    """As a site would make it, from the documentation."""
+    """Makes a signature as a site would, following the documentation."""
     text = f"{key}\n{visit_id}\n{asset}\n{moment}"
     code = hmac.new(secret.encode(), text.encode(), hashlib.sha256).hexdigest()
     return f"{key}.{moment}.{code}"
 
 
 def visit(**changed: Any) -> dict[str, Any]:
-    """A signed visit; `asset`, `key`, `secret` and `at` are what was signed."""
+    """Makes a signed visit; `asset`, `key`, `secret` and `at` are the values that were signed."""
     name = changed.pop("visitId", uuid4().hex)
     at = changed.pop("at", int(time.time()))
     asset = changed.pop("asset", asset_id(0))
@@ -139,7 +139,7 @@ def test_a_case_can_be_released_and_its_visit_then_counts(signed: Pipeline) -> N
     assert wait_for(hits, 30) == 1
 
 
-def test_a_batch_that_its_sender_repeats_is_no_replay(signed: Pipeline) -> None:
+def test_a_batch_that_its_sender_repeats_is_not_a_replay(signed: Pipeline) -> None:
     event, key = visit(), {"Idempotency-Key": uuid4().hex}
     assert outcome(signed, event, **key) == {"status": "accepted"}
     assert outcome(signed, event, **key) == {"status": "accepted"}

@@ -1,4 +1,4 @@
-"""The spam filter in the service: withheld, read, released, and then counted."""
+"""In the service, hits are withheld, read, released, and then counted."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pipeline]:
 
 
 def counted(service: Pipeline, code: str) -> int:
-    """Hits of the asset in all closed windows of a period."""
+    """Returns the hits of the asset in all closed windows of a period."""
     return sum(
         hits
         for (_, period, _), rows in service.windows().items()
@@ -40,7 +40,7 @@ def counted(service: Pipeline, code: str) -> int:
     )
 
 
-def test_what_is_withheld_counts_when_it_is_released(service: Pipeline) -> None:
+def test_withheld_hits_count_when_they_are_released(service: Pipeline) -> None:
     visit = {"assetId": ASSET, "sectionId": 7, "paidType": "free", "visitor": "ann"}
     status, answer = service.post([visit] * 10)
     assert status == 200

@@ -84,7 +84,7 @@ def pipeline(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pipeline]:
 
 @pytest.fixture
 def call(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """The handler as Lambda calls it, in an environment of its own."""
+    """Yields the handler as Lambda calls it, in an environment of its own."""
     monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", pipeline.endpoint)
     monkeypatch.setenv("PAGEHITS_CONFIG", str(pipeline.config))
     lambda_functions.forget()
@@ -226,7 +226,7 @@ def test_segments_of_a_window_are_merged_when_they_are_many(
 def closed_rows(
     hits: list[tuple[int, int, int]], kept: int, rows_max: int = 100
 ) -> list[WindowRow]:
-    """Hits are asset, section and count."""
+    """Makes rows; hits are asset, section and count."""
     windows = TumblingWindows(PageHitSettings().periods)
     for asset, section, count in hits:
         windows.add(TumblingWindow(0, 0), asset, Facet("abc", section, "free", "article"), count)

@@ -1,4 +1,4 @@
-"""The counter's reader: nothing is taken twice or left out, whatever call fails."""
+"""The counter's reader takes nothing twice and leaves nothing out, whatever call fails."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Kinesis(Client):
 
     def __init__(self) -> None:
         self.failing: set[str] = set()
-        """Operations, or shards whose records cannot be read."""
+        """The operations that fail, and the shards whose records cannot be read."""
 
     async def call(self, service: str, operation: str, request: dict[str, Any]) -> dict[str, Any]:
         self._fail_if(operation)

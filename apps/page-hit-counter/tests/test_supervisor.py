@@ -1,4 +1,4 @@
-"""`partita pagehits serve` as one program: everything starts, what dies comes back, all stops."""
+"""`partita pagehits serve` starts all processes, restarts those that die, and stops them all."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from testkit.servers.processes import ENVIRONMENT, Server
 from .conftest import SHORT_PERIODS
 
 ELSEWHERE = "http://127.0.0.1:1"
-"""Another database, where nobody listens."""
+"""The URL of a database that does not exist."""
 
 
 class Program:
@@ -65,7 +65,7 @@ class Program:
 
     def hits(self, asset: int) -> int:
         answer = self.request("GET", "/?brand=abc&period=week&section=5") or {}
-        # What cannot be read because the database is gone has no lists.
+        # While the database is gone there are no lists.
         found = [hit for shown in answer.get("lists", ()) for hit in shown["hits"]]
         return sum(hit["hits"] for hit in found if hit["assetId"] == asset)
 
@@ -96,12 +96,10 @@ def visit(program: Program, asset: int, times: int, **more: int) -> None:
 
 def test_it_starts_a_database_of_its_own_whatever_the_environment_says(program: Program) -> None:
     assert program.database != ELSEWHERE
-    assert f"is not used: a database is started. Give --endpoint {ELSEWHERE}" in (
-        program.errors.read_text()
-    )
+    assert f"to use that one, give --endpoint {ELSEWHERE}" in (program.errors.read_text())
 
 
-def test_whatever_of_it_is_killed_comes_back_and_counts_stay_right(program: Program) -> None:
+def test_a_killed_process_comes_back_and_counts_stay_right(program: Program) -> None:
     visit(program, asset_id(0), 5)
     wait_for(lambda: len(program.children()) == 3)
     for child in program.children():
@@ -112,8 +110,8 @@ def test_whatever_of_it_is_killed_comes_back_and_counts_stay_right(program: Prog
 
 @pytest.mark.soak
 def test_hits_can_be_taken_back_from_windows_that_are_closed_and_stored(program: Program) -> None:
-    """As the quarantine does, by a record on the stream; twice the same counts once."""
-    # Early in its window, so that the visits do not come too late for it.
+    """Sends an adjustment as the quarantine does, twice; it must count once."""
+    # Wait for the beginning of a window, so that the visits are not too late for it.
     wait_for(lambda: time.time() % 4 < 2)
     now = int(time.time())
     visit(program, asset_id(2), 6, time=now)
@@ -133,7 +131,7 @@ def test_hits_can_be_taken_back_from_windows_that_are_closed_and_stored(program:
     assert not any("rows" in item for item in amended)
 
 
-def test_it_stops_with_all_that_it_started(program: Program) -> None:
+def test_it_stops_all_that_it_started(program: Program) -> None:
     children = program.children()
     code, said = program.server.terminate()
     assert code == 0, said

@@ -50,7 +50,7 @@ Closed = dict[TumblingWindow, Counter[int]]
 
 
 def record(visits: list[tuple[int, float]], arrived: float, **more: Any) -> KinesisRecord:
-    """Visits are pairs of asset and time."""
+    """Makes a record; visits are pairs of asset and time."""
     packed = {
         "id": f"{arrived}-{visits}",
         "visits": [
@@ -70,7 +70,7 @@ def record(visits: list[tuple[int, float]], arrived: float, **more: Any) -> Kine
 
 
 def close_all(tally: VisitTally, watermark: float) -> Closed:
-    """As the counter does it."""
+    """Closes windows as the counter does."""
     tally.windows.mark_saved()
     closing = tally.closable(watermark)
     tally.manifest.closed |= closing
@@ -128,7 +128,7 @@ def test_a_visit_without_resource_type_is_counted_as_such_and_in_no_list() -> No
 
 
 @pytest.mark.parametrize("data", [b"", b"[]", b'{"visits": 1}', b"\xff", b'{"adjustment": 3}'])
-def test_a_record_of_somebody_else_is_counted_as_malformed(data: bytes) -> None:
+def test_a_record_of_another_program_is_counted_as_malformed(data: bytes) -> None:
     tally = VisitTally(SETTINGS, SegmentManifest())
     tally.take(KinesisRecord("1", "key", data, 1.0), 0)
     assert tally.manifest.malformed == 1
@@ -150,7 +150,7 @@ def test_history_closes_as_its_own_times_pass() -> None:
     }
 
 
-def test_history_holds_no_window_of_today_back() -> None:
+def test_history_does_not_hold_back_windows_of_today() -> None:
     tally = VisitTally(SETTINGS, SegmentManifest())
     tally.take(record([(7, 1003.0)], 50_003.0, replay="r", number=0), 0)
     tally.take(record([(9, 50_002.0)], 50_004.0), 0)
@@ -176,7 +176,7 @@ def test_an_adjustment_counts_once_and_waits_for_windows_that_are_closed() -> No
 @settings(max_examples=30)
 @given(seed=st.integers(0, 2**32))
 def test_whenever_windows_are_closed_they_equal_a_recount(seed: int) -> None:
-    """Visits in any order, closed at any moments, some long after their time."""
+    """Visits arrive in any order, some long after their time, and windows close at any moment."""
     chance = random.Random(seed)
     tally = VisitTally(SETTINGS, SegmentManifest())
     now, expected, closed = (
@@ -211,13 +211,13 @@ def test_the_periods_of_the_document_are_the_default() -> None:
     ]
 
 
-# What is kept must fit items, whatever visitors send.
+# The state must fit items, whatever clients send.
 
 ITEM_BYTES_MAX = 400_000
 
 
 def made_up(chance: random.Random) -> str:
-    """A paid type that no compression makes shorter."""
+    """Makes a paid type that does not compress."""
     return "".join(chr(chance.randrange(0x10000, 0x10FFFF)) for _ in range(20))
 
 
@@ -235,8 +235,8 @@ def test_counts_of_made_up_facets_are_written_in_pieces_that_fit() -> None:
     assert read.spell_out(read.saved[TumblingWindow(0, 0)]) == windows.spell_out(counts)
 
 
-def test_facets_that_are_too_many_are_counted_as_that(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also those of a brand that comes after all numbers are given out."""
+def test_too_many_facets_are_counted_under_one_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    """This includes facets of a brand that arrives after all numbers are used up."""
     monkeypatch.setattr(windows_module, "FACETS_MAX", 10)
     windows, window = TumblingWindows(PERIODS), TumblingWindow(0, 0)
     for section in range(20):
@@ -307,7 +307,7 @@ def test_late_adjustments_of_one_row_are_added_up() -> None:
 
 
 def test_lists_are_those_of_a_plain_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whether the first rows decide, or others of the same assets count too."""
+    """The list is right when only first rows count, and when other rows of the assets do too."""
     monkeypatch.setattr(most_popular, "RESULTS_MAX", 4)
     chance = random.Random(1)
     for _ in range(300):

@@ -1,4 +1,5 @@
-"""The switch of an application: which side answers, for whom, and what comparing both shows."""
+"""The switch of an application: which side answers, for whom, and what comparing both sides
+shows."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ from .conftest import MakeFolder
 
 
 class Rows:
-    """What the table says, without a database; may be changed and may fail."""
+    """The rows of the table without a database; they may change, and reading them may fail."""
 
     def __init__(self, *rows: SwitchRow) -> None:
         self.rows = list(rows)
@@ -57,7 +58,7 @@ def at(share: int, shadow: int = 0) -> SwitchRow:
 
 @pytest.fixture(params=["sqlite", "mariadb", "postgresql"])
 def connection(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
-    """In a transaction at once, as drivers begin."""
+    """Returns a connection that begins a transaction at once, as drivers do."""
     if request.param == "sqlite":
         opened: Any = sqlite3.connect(tmp_path / "source.db")
     else:
@@ -240,7 +241,7 @@ def test_rows_are_kept_for_a_while_and_then_nobody_knows() -> None:
     now = 5.0
     assert found.write_side("orders") == TARGET
     now = 11.0
-    with pytest.raises(PartitaError, match="nobody knows which side counts: no route to host"):
+    with pytest.raises(PartitaError, match="the authoritative side is unknown: no route to host"):
         found.write_side("orders")
     rows.is_broken, now = False, 13.0
     assert found.write_side("orders") == TARGET

@@ -91,5 +91,5 @@ def test_what_is_not_installed_says_how_to_install_it(alone: Alone) -> None:
         done = processes.run(*arguments, command=[str(alone.partita)], env=wheels.outside())
         assert (done.returncode, done.stdout) == (1, "")
         said, _, install = done.stderr.partition("; to install it: ")
-        assert said == "partita: partita-migrate, which has the command migrate, is not installed"
+        assert said == "partita: The command migrate needs partita-migrate, which is not installed"
         assert install.endswith(" -m pip install partita-migrate\n")

@@ -1,5 +1,5 @@
-"""A CloudFormation template of the catalogue on AWS: its tables, and the state machine of the
-migration with its three functions.
+"""Builds a CloudFormation template of the catalogue on AWS: its tables, and the state machine of
+the migration with its three functions.
 
     schedule ─ invoker ─ state machine ─ MigrateOneMetric ─ tables
                                        └ CleanUpDynamoDbFromMigratedMetricMetadata
@@ -31,9 +31,8 @@ from partita_services.cloudformation_resources import (
     Resource,
     allow,
     arn,
-    log_group,
+    lambda_function,
     logical_id,
-    may_log,
     parameter,
     role,
     table,
@@ -44,8 +43,8 @@ from partita_services.workflows.language import strip_comments
 RECOVERY = {"PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": True}}
 MEMORY_MB = 256
 CONCURRENCY = 50
-"""Each running function has a connection to the database; Step Functions tries those again that are
-refused for being one too many."""
+"""Limits the connections to the database, because each running function has one. Step Functions
+retries calls that exceed it."""
 
 
 def template(tables: CatalogueTables) -> dict[str, Any]:
@@ -56,13 +55,14 @@ def template(tables: CatalogueTables) -> dict[str, Any]:
             "CodeBucket": parameter("The bucket with the package of code."),
             "CodeKey": parameter("Partita with partita[metrics], as a zip."),
             "MysqlUrl": parameter("mysql://user@host:port/database"),
-            "MysqlPassword": {**parameter("Of that user."), "NoEcho": True},
-            "SubnetIds": _list("Subnet", "Where the functions run."),
-            "SecurityGroupIds": _list("SecurityGroup", "That the database lets in."),
+            "MysqlPassword": {**parameter("The password of that user."), "NoEcho": True},
+            "SubnetIds": _list("Subnet", "The subnets in which the functions run."),
+            "SecurityGroupIds": _list("SecurityGroup", "Groups that may reach the database."),
         },
         "Resources": {
             **{
-                logical_id(one["TableName"]): table(one, **RECOVERY) for one in descriptions(tables)
+                logical_id(definition["TableName"]): table(definition, **RECOVERY)
+                for definition in descriptions(tables)
             },
             **_function(MIGRATE_ONE, tables, [_may_write(tables)], CONCURRENCY),
             **_function(CLEAN_UP, tables, [_may_write(tables)], CONCURRENCY),
@@ -71,7 +71,10 @@ def template(tables: CatalogueTables) -> dict[str, Any]:
             **_schedule(),
         },
         "Outputs": {
-            "StateMachine": {"Description": "Its ARN.", "Value": {"Ref": "Migration"}},
+            "StateMachine": {
+                "Description": "The ARN of the state machine.",
+                "Value": {"Ref": "Migration"},
+            },
         },
     }
 
@@ -86,8 +89,6 @@ def _list(kind: str, description: str) -> Resource:
 def _function(
     base: str, tables: CatalogueTables, statements: list[Resource], concurrency: int | None = None
 ) -> dict[str, Resource]:
-    """A function, its role and its log."""
-    name = scoped_name(base, tables)
     variables: dict[str, Any] = {
         MYSQL: {"Ref": "MysqlUrl"},
         PASSWORD: {"Ref": "MysqlPassword"},
@@ -96,15 +97,11 @@ def _function(
     if base == INVOKER:
         variables[MACHINE] = _machine_arn(tables)
     properties: Resource = {
-        "FunctionName": name,
         "Runtime": RUNTIME,
         "Handler": HANDLERS[base],
         "MemorySize": MEMORY_MB,
         "Timeout": TIMEOUT_SECONDS,
-        "Role": arn(f"{base}Role"),
-        "Code": {"S3Bucket": {"Ref": "CodeBucket"}, "S3Key": {"Ref": "CodeKey"}},
         "Environment": {"Variables": variables},
-        "LoggingConfig": {"LogGroup": {"Ref": f"{base}Log"}},
         "VpcConfig": {
             "SubnetIds": {"Ref": "SubnetIds"},
             "SecurityGroupIds": {"Ref": "SecurityGroupIds"},
@@ -112,29 +109,23 @@ def _function(
     }
     if concurrency is not None:
         properties["ReservedConcurrentExecutions"] = concurrency
-    may_run = [
-        may_log(f"{base}Log"),
-        # Network interfaces of a VPC cannot be named before they exist.
-        allow(
-            [
-                "ec2:CreateNetworkInterface",
-                "ec2:DeleteNetworkInterface",
-                "ec2:DescribeNetworkInterfaces",
-            ],
-            "*",
-        ),
-    ]
-    return {
-        base: {"Type": "AWS::Lambda::Function", "Properties": properties},
-        f"{base}Role": role("lambda.amazonaws.com", [*statements, *may_run]),
-        f"{base}Log": log_group(f"/aws/lambda/{name}"),
-    }
+    # The network interfaces do not exist yet, so no ARN can name them.
+    may_join_vpc = allow(
+        [
+            "ec2:CreateNetworkInterface",
+            "ec2:DeleteNetworkInterface",
+            "ec2:DescribeNetworkInterfaces",
+        ],
+        "*",
+    )
+    name = scoped_name(base, tables)
+    return lambda_function(base, name, "CodeKey", [*statements, may_join_vpc], **properties)
 
 
 def _may_write(tables: CatalogueTables) -> Resource:
     actions = ["ConditionCheckItem", "DeleteItem", "GetItem", "PutItem", "Query", "UpdateItem"]
     names = (tables.metrics, tables.directory)
-    return allow([f"dynamodb:{one}" for one in actions], [table_arn(name) for name in names])
+    return allow([f"dynamodb:{action}" for action in actions], [table_arn(name) for name in names])
 
 
 # The state machine and what starts it
@@ -161,14 +152,16 @@ def _machine(tables: CatalogueTables) -> dict[str, Resource]:
 
 
 def _machine_arn(tables: CatalogueTables) -> Resource:
-    """By its name: the machine needs the functions, and the invoker is one of them."""
+    """Returns the machine's ARN, built from its name. A reference would be circular: the machine
+    refers to the functions, and the invoker, which is a function too, refers to the machine."""
     machine = scoped_name(NAME, tables)
     prefix = "arn:${AWS::Partition}:states:${AWS::Region}:${AWS::AccountId}:stateMachine:"
     return {"Fn::Sub": prefix + machine}
 
 
 def _schedule() -> dict[str, Resource]:
-    """Switched off: `partita metrics migrate` invokes too, and changes the mode first."""
+    """Returns a schedule that calls the invoker, switched off: `partita metrics migrate` calls the
+    invoker itself, after it has changed the mode."""
     return {
         "Schedule": {
             "Type": "AWS::Scheduler::Schedule",

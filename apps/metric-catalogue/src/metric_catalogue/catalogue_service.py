@@ -1,4 +1,4 @@
-"""The catalogue as a service: opens the databases, and serves the API over them."""
+"""The catalogue as a service: opens the databases and serves the API over them."""
 
 from __future__ import annotations
 
@@ -51,34 +51,35 @@ REQUIRED_OPTIONS = {
     Mode.DYNAMODB: {"endpoint"},
 }
 HASTY: ClientLimits = {"tries": 3, "seconds_max": 3.0}
-"""For calls that others wait for: dual writes, which hold a lock in MariaDB, and the mode."""
+"""Short limits for calls that others wait for: dual writes, which hold a lock in MariaDB, and
+reads of the mode."""
 
 
 @dataclass
 class OpenStores:
-    """The databases that were named, and the catalogues on them."""
+    """The databases that the options name, and the catalogues on them."""
 
     mariadb: MariaDBCatalogue | None = None
     dynamodb: DynamoDBCatalogue | None = None
     copied: DynamoDBCatalogue | None = None
-    """The same catalogue before the cutover, with short timeouts."""
+    """The catalogue in DynamoDB as dual writes use it: before the cutover, with short timeouts."""
     modes: Modes | None = None
     client: Client | None = None
-    """Of DynamoDB, where the values are in every mode."""
+    """The client of DynamoDB, where the values of metrics are in every mode."""
 
     def catalogues(self) -> dict[Mode, Catalogue]:
-        found: dict[Mode, Catalogue] = {}
+        catalogues: dict[Mode, Catalogue] = {}
         if self.mariadb is not None:
-            found[Mode.LEGACY] = self.mariadb
+            catalogues[Mode.LEGACY] = self.mariadb
         if self.dynamodb is not None:
-            # While it is sealed DynamoDB answers, and takes no writes.
-            found[Mode.DYNAMODB] = found[Mode.SEALED] = self.dynamodb
+            # In the mode `sealed` DynamoDB answers reads and refuses writes.
+            catalogues[Mode.DYNAMODB] = catalogues[Mode.SEALED] = self.dynamodb
         if self.mariadb is not None and self.copied is not None:
-            found[Mode.MIGRATING] = MigratingCatalogue(self.mariadb, self.copied)
-        return found
+            catalogues[Mode.MIGRATING] = MigratingCatalogue(self.mariadb, self.copied)
+        return catalogues
 
     def mode_source(self) -> ModeSource:
-        """Who has MariaDB alone is told by it that it was moved."""
+        """Returns where to read the mode. A server without DynamoDB reads the switch in MariaDB."""
         if self.modes is not None:
             return self.modes
         if self.mariadb is None:
@@ -94,7 +95,7 @@ async def open_stores(
     connections: int = 16,
     lock_seconds: int = LOCK_SECONDS_MAX,
 ) -> AsyncIterator[OpenStores]:
-    """The databases that are named; missing tables are created."""
+    """Opens the databases that are named, and creates missing tables."""
     async with AsyncExitStack() as stack:
         stores = OpenStores()
         if mysql is not None:
@@ -127,7 +128,7 @@ async def serve(
     cache_seconds: float = CACHE_SECONDS,
     alarms: tuple[Alarm, ...] = (),
 ) -> None:
-    """Serve until SIGINT or SIGTERM."""
+    """Serves the API until SIGINT or SIGTERM."""
     async with open_stores(mysql, endpoint, tables) as stores:
         catalogues = stores.catalogues()
         if stores.modes is not None:

@@ -43,7 +43,7 @@ def _checked(ctx: click.Context, option: click.Parameter, url: str | None) -> st
 
 
 def _databases(are_required: bool) -> Callable[[Command], Command]:
-    """The options that name the databases of a catalogue."""
+    """Adds the options that name the databases of a catalogue."""
 
     def add(command: Command) -> Command:
         for option in (
@@ -91,15 +91,15 @@ def _databases(are_required: bool) -> Callable[[Command], Command]:
     type=click.Choice([str(mode) for mode in SERVED]),
     default=str(Mode.LEGACY),
     show_default=True,
-    help="For a new catalogue; afterwards migrate, cutover and rollback change the mode.",
+    help="The mode of a new catalogue; later migrate, cutover and rollback change the mode.",
 )
 @click.option(
     "--cache-seconds",
     type=click.FloatRange(0, 3600),
     default=5.0,
     show_default=True,
-    help="How old what GetMetricData reads may be, if another server has written since; 0 reads "
-    "everything again.",
+    help="How long GetMetricData may serve cached values after another server has written; 0 "
+    "switches the cache off.",
 )
 @click.option(
     "--alarms",
@@ -144,48 +144,58 @@ def serve(
 def migrate(mysql: str, endpoint: str, table: str) -> None:
     """Copy every metric to DynamoDB while the catalogue is in use, then compare both sides.
 
-    Can be stopped and run again. Exits with 1 when a metric could not be migrated.
+    It can be stopped and run again. It exits with 1 when a metric could not be migrated.
     """
     from metric_catalogue.migration import migration_stages
 
-    counts, found = _run(migration_stages.migrate, mysql, endpoint, table)
-    _report([*counts.lines(), *found.lines()], is_well=found.is_equal and not counts.errors)
+    counts, verification = _run(migration_stages.migrate, mysql, endpoint, table)
+    _report(
+        [*counts.lines(), *verification.lines()],
+        is_well=verification.is_equal and not counts.errors,
+    )
 
 
 @metrics.command()
 @_databases(are_required=True)
 def verify(mysql: str, endpoint: str, table: str) -> None:
-    """Compare every metric and version of both sides. Exits with 1 when any differ."""
+    """Compare every metric and version of both sides. Exits with 1 if any of them differ."""
     from metric_catalogue.migration import migration_stages
 
-    found = _run(migration_stages.compare, mysql, endpoint, table)
-    _report(found.lines(), is_well=found.is_equal)
+    verification = _run(migration_stages.compare, mysql, endpoint, table)
+    _report(verification.lines(), is_well=verification.is_equal)
 
 
 @metrics.command()
 @_databases(are_required=True)
 def cutover(mysql: str, endpoint: str, table: str) -> None:
-    """Let DynamoDB answer, if both sides are equal. No request fails meanwhile."""
+    """Let DynamoDB answer if both sides are equal. No request fails meanwhile."""
     from metric_catalogue.migration import migration_stages
 
-    found = _run(migration_stages.cutover, mysql, endpoint, table)
-    _report([*_compared(found), _mode(Mode.DYNAMODB, found)], is_well=found.is_equal)
+    verification = _run(migration_stages.cutover, mysql, endpoint, table)
+    _report(
+        [*_compared(verification), _mode(Mode.DYNAMODB, verification)],
+        is_well=verification.is_equal,
+    )
 
 
 @metrics.command()
 @click.option(
     "--replaced",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Where versions are kept that only MariaDB has, past its fence; without a file, they are "
-    "refused.",
+    help="A file for versions that somebody wrote in MariaDB past its fence and that would be "
+    "overwritten. Without it, such versions stop the rollback.",
 )
 @_databases(are_required=True)
 def rollback(replaced: Path | None, mysql: str, endpoint: str, table: str) -> None:
-    """Let MariaDB answer again, after everything written since is copied back."""
+    """Copy everything written since the cutover back to MariaDB, then let MariaDB answer again."""
     from metric_catalogue.migration import migration_stages
 
-    found = _run(partial(migration_stages.rollback, replaced=replaced), mysql, endpoint, table)
-    _report([*_compared(found), _mode(Mode.LEGACY, found)], is_well=found.is_equal)
+    verification = _run(
+        partial(migration_stages.rollback, replaced=replaced), mysql, endpoint, table
+    )
+    _report(
+        [*_compared(verification), _mode(Mode.LEGACY, verification)], is_well=verification.is_equal
+    )
 
 
 @metrics.command()
@@ -203,7 +213,7 @@ def cloudformation(table: str) -> None:
 
 
 def _run(stage: Stage[T], mysql: str, endpoint: str, table: str) -> T:
-    """Run a stage of the migration, with progress bars."""
+    """Runs a stage of the migration with progress bars."""
     from partita.server.http.process_lifecycle import run
     from partita_migrate.commands.command_group import progress_bars
 
@@ -211,13 +221,14 @@ def _run(stage: Stage[T], mysql: str, endpoint: str, table: str) -> T:
         return run(lambda: stage(mysql, endpoint, CatalogueTables(table), progress))
 
 
-def _compared(found: CatalogueVerification) -> list[str]:
-    """Nothing, if the stage had been completed before and nothing was compared."""
-    return found.lines() if found.metrics or not found.is_equal else []
+def _compared(verification: CatalogueVerification) -> list[str]:
+    """Returns the lines of a verification; none if the stage had been completed before, so that
+    nothing was compared."""
+    return verification.lines() if verification.metrics or not verification.is_equal else []
 
 
-def _mode(mode: Mode, found: CatalogueVerification) -> str:
-    return f"the mode is {mode}" if found.is_equal else "the mode is unchanged"
+def _mode(mode: Mode, verification: CatalogueVerification) -> str:
+    return f"the mode is {mode}" if verification.is_equal else "the mode is unchanged"
 
 
 def _report(lines: list[str], is_well: bool) -> None:

@@ -1,5 +1,5 @@
-"""The page hit counter: visits in, lists of what is most popular out.
+"""The page hit counter takes page visits and serves lists of the most popular pages.
 
 A visit goes processor -> stream -> counter -> consumer -> table -> API. Each of these parts can run
-in a process of its own; they share nothing but the stream and the tables.
+in a process of its own. They share only the stream and the tables.
 """

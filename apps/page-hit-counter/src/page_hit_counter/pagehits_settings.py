@@ -1,4 +1,4 @@
-"""`pagehits.toml`: brands, periods, lateness, what is stored, and how fast."""
+"""The settings of the service, read from `pagehits.toml`."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from partita_services.alarms import check as check_alarms
 
 DAY_SECONDS = 86_400
 MEASURES = {"lag_seconds", "late_windows", "failures_per_minute", "spam_share", "late_share"}
-"""What an alarm can be about."""
+"""The readings that an alarm can watch."""
 NAME = r"^[A-Za-z0-9_.-]+$"
-# Kinesis Analytics had four characters for it; hash keys only need it to be without "#".
+# A brand must not contain "#", which separates the parts of hash keys.
 BRAND = r"^[A-Za-z0-9_.-]{1,32}$"
 
 
 class Period(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A kind of list, and the tumbling windows that it is the sum of."""
+    """A kind of list ("day"), and the tumbling windows that it sums up (24 of one hour)."""
 
     name: Annotated[str, Meta(pattern=NAME)]
     code: Annotated[str, Meta(pattern=r"^[A-Z]$")]
@@ -41,12 +41,12 @@ class Period(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """How long caches may keep a list (Cache-Control)."""
 
     def start(self, time: float) -> int:
-        """The start of the window that contains a time."""
+        """Returns the start of the window that contains a time."""
         return int(time // self.seconds) * self.seconds
 
     def stamp(self, start: int) -> str:
-        """As in hash keys: 2020-05-06T11:05, with seconds where windows do not start on a
-        minute."""
+        """Returns the start of a window as hash keys have it: 2020-05-06T11:05, with seconds when
+        windows do not start on a minute."""
         text = datetime.fromtimestamp(start, UTC).strftime("%Y-%m-%dT%H:%M:%S")
         return text.removesuffix(":00") if self.seconds % 60 == 0 else text
 
@@ -62,15 +62,15 @@ WEEK = Period(name="week", code="D", seconds=DAY_SECONDS, count=7, max_age_secon
 class Brand(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     name: Annotated[str, Meta(pattern=BRAND)]
     hosts: tuple[str, ...] = ()
-    """Host names of its addresses: they give the brand of visits to assets that are not in the
+    """The host names in its URLs. They give the brand of visits to assets that are not in the
     catalogue yet."""
 
 
 class UrlRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How an address in an access log names an asset: a pattern with the group `assetId`.
+    """Says how a URL in an access log names an asset: by a pattern with the group `assetId`.
 
-    The groups `brand`, `sectionId`, `paidType` and `resourceType` are optional; what neither a
-    group nor the catalogue says is taken from the rule.
+    The groups `brand`, `sectionId`, `paidType` and `resourceType` are optional. A value that
+    neither a group nor the catalogue gives is taken from the rule.
     """
 
     pattern: str
@@ -82,7 +82,7 @@ class UrlRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 class PageHitSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     brands: tuple[Brand, ...] = ()
-    """When none is named, every brand of the catalogue counts."""
+    """Without any, visits of every brand in the catalogue count."""
     periods: tuple[Period, ...] = (JUST_NOW, DAY, WEEK)
     lateness_seconds: Annotated[float, Meta(ge=0, le=DAY_SECONDS)] = 3.0
     """How long after the end of a window its visits may still arrive."""
@@ -96,40 +96,42 @@ class PageHitSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     windows_table: Annotated[str, Meta(pattern=NAME)] = "pagehits-windows"
     malformed_table: Annotated[str, Meta(pattern=NAME)] = "pagehits-malformed"
     kept_assets: Annotated[int, Meta(ge=1)] = 500
-    """Counts are stored down to that of the last of this many assets."""
+    """How many assets of a window are stored; more when several share the lowest count."""
     kept_rows_max: Annotated[int, Meta(ge=1, le=20_000)] = 10_000
-    """Rows of one window, however many assets share the lowest count that is kept."""
+    """The most rows that are stored of a window, however many assets share the lowest count."""
     expires_after: Literal["list", "window"] = "list"
-    """What `expiration_grace_seconds` are counted from: the last list that shows the window, or the
-    end of the window."""
+    """When a window starts to expire: after the last list that shows it, or at its own end."""
     expiration_grace_seconds: Annotated[int, Meta(ge=0)] = 600
     write_units: Annotated[float, Meta(gt=0)] = 50.0
-    """Write capacity that storing may use in a second."""
+    """The write units per second that storing may use."""
     spread: Annotated[float, Meta(gt=0, le=1)] = 0.8
     """The share of the shortest window over which rows are stored."""
     compression: bool = False
-    """Store a window as one compressed item instead of one item for each row."""
+    """Stores a window as one compressed item instead of one item for each row."""
     catalogue_entries_max: Annotated[int, Meta(ge=1)] = 200_000
-    """Assets that the processor keeps in memory."""
+    """How many assets the processor keeps in memory."""
     cached_windows_max: Annotated[int, Meta(ge=1)] = 1_000
     cached_lists_max: Annotated[int, Meta(ge=1)] = 10_000
     urls: tuple[UrlRule, ...] = ()
     spam: SpamSettings = SpamSettings()
     consumer: Literal["process", "function"] = "process"
-    """Whether the consumer runs in a process of the service, or as a function of the server."""
+    """Where the consumer runs: in a process of the service, or as a function of the database's
+    server."""
     consumer_function: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-]{1,64}$")] = "page-hit-consumer"
     delivery: DeliverySettings = DeliverySettings()
     signatures: SignatureSettings = SignatureSettings()
     alarms: tuple[Alarm, ...] = ()
     alarm_check_seconds: Annotated[float, Meta(gt=0, le=3_600)] = CHECK_SECONDS
     config: str = ""
-    """The file that these were read from, for the functions; filled in."""
+    """The file that the settings were read from. It is filled in for the functions, which read the
+    same file."""
 
     def period(self, name: str) -> Period | None:
         return next((period for period in self.periods if period.name == name), None)
 
     def expiration_time(self, period: Period, start: int) -> int:
-        """A list shows a window until the window after the list's last one has closed."""
+        """Returns when a window may be deleted. A list shows it for `count` windows, and until the
+        next window after those has closed."""
         shown = period.count if self.expires_after == "list" else 0
         return start + (1 + shown) * period.seconds + self.expiration_grace_seconds
 
@@ -147,7 +149,7 @@ def load(path: Path | None) -> PageHitSettings:
 
 
 def _placed(path: Path, settings: PageHitSettings) -> PageHitSettings:
-    """With paths that mean the same in every process."""
+    """Returns the settings with absolute paths, which mean the same in every process."""
     folder, replace = path.resolve().parent, msgspec.structs.replace
     delivery, signatures = settings.delivery, settings.signatures
     if delivery.is_on:
@@ -175,7 +177,8 @@ def _check_periods(path: Path, periods: tuple[Period, ...]) -> None:
 
 
 def _check_interval(path: Path, settings: PageHitSettings) -> None:
-    """What is withheld from an interval must belong to one window of each period."""
+    """Checks that every interval lies in one window of each period, so that hits that are withheld
+    from it can be taken from one window."""
     interval = settings.spam.interval_seconds
     is_withholding = settings.spam.mode == "filter" or settings.signatures.mode == "require"
     for period in settings.periods:
@@ -187,7 +190,7 @@ def _check_interval(path: Path, settings: PageHitSettings) -> None:
 
 
 def _check_delivery(path: Path, settings: PageHitSettings) -> None:
-    """A window must wait for its visits as long as they may take."""
+    """Checks that windows wait for visits as long as their delivery may take."""
     needed = settings.delivery.delay_seconds_max
     if settings.delivery.is_on and settings.lateness_seconds < needed:
         raise PartitaError(

@@ -1,8 +1,8 @@
 """The switch: where an application reads and writes while its database is moved.
 
-One table in the source, `partita_switch`, which any language can read. A row says for a scope which
-side is authoritative, how far its move is, which share of reads the target answers, and which share
-is read from both sides and compared:
+One table in the source, `partita_switch`, which any language can read. For a scope, a row says
+which side is authoritative, how far its move is, which percentage of reads the target answers, and
+which percentage is read from both sides and compared:
 
     scope            side    state         read_percent  shadow_percent
     *                source  IN_MIGRATION             5              10
@@ -10,9 +10,9 @@ is read from both sides and compared:
     orders/42        source  IN_MIGRATION             0               0
     flag:checkout    source  IN_MIGRATION            20               0
 
-The row of an entity counts before that of its table, and that before the one of all. `cutover` and
-`rollback` turn every row but flags. The switch is advice for programs that ask; those that do not
-are refused by the source's fence.
+The row of an entity takes precedence over that of its table, and that over the row `*`. `cutover`
+and `rollback` change every row except flags. Programs ask the switch of their own accord; those
+that do not are refused by the source's fence.
 """
 
 from __future__ import annotations
@@ -45,20 +45,22 @@ SELECT = f"SELECT scope, side, state, read_percent, shadow_percent FROM {TABLE}"
 COLUMNS = ("side", "state", "read_percent", "shadow_percent")
 REFRESH_SECONDS = 1.0
 LEASE_SECONDS = 10.0
-"""For how long rows count that cannot be read again."""
+"""How long the last rows stay valid when they cannot be read again."""
 SETTLE_SECONDS = 1.0
-"""After which what differed is read again: a copy may have been on its way."""
+"""A difference is read again after this time: the change may still have been on its way."""
 MISSING_TABLE = (1146, "42P01")
-"""As MariaDB and PostgreSQL number it; SQLite has words only."""
+"""The error codes of MariaDB and PostgreSQL; SQLite only has a message."""
 
 T = TypeVar("T")
 
 
 class InMigration(PartitaError):
-    """The entity is being copied right now, and takes no update; try again in a moment."""
+    """Raised while an entity is being copied and takes no update; try again in a moment."""
 
 
 class SwitchRow(NamedTuple):
+    """One row of `partita_switch`."""
+
     scope: str
     side: str
     state: str
@@ -67,11 +69,13 @@ class SwitchRow(NamedTuple):
 
 
 def scope_of(table: str, key: object = None) -> str:
+    """Returns the scope of an entity, such as `orders/42`, or of a table."""
     return table if key is None else f"{table}/{key}"
 
 
 def bucket(text: str) -> int:
-    """From 0 to 99, the same in every process and language: CRC-32 of the UTF-8 bytes."""
+    """Returns 0 to 99, the same in every process and language: CRC-32 of the UTF-8 bytes, modulo
+    100."""
     return zlib.crc32(text.encode()) % 100
 
 
@@ -79,14 +83,18 @@ def bucket(text: str) -> int:
 
 
 def create(connection: Any) -> None:
-    """Before the move does it, so that an application can be deployed first. Commits."""
+    """Creates the table before the move does, so that an application can be deployed first.
+    Commits."""
     _run(connection, CREATE)
     connection.commit()
 
 
 def rows_of(connection: Any) -> list[SwitchRow]:
-    """No rows where there is no table. Ends the connection's transaction, whose snapshot would show
-    the same rows for ever: let it be a connection of its own."""
+    """Returns all rows; an empty list when there is no table.
+
+    Ends the connection's transaction, whose snapshot would otherwise show the same rows for ever,
+    so use a connection for this alone.
+    """
     try:
         return [SwitchRow(*row) for row in _run(connection, SELECT)]
     except Exception as error:
@@ -98,16 +106,16 @@ def rows_of(connection: Any) -> list[SwitchRow]:
 
 
 def turn(connection: Any, scope: str, **columns: Any) -> None:
-    """Change a row, or add it: `turn(connection, "*", shadow_percent=10)`. Commits."""
+    """Changes or adds a row, such as `turn(connection, "*", shadow_percent=10)`. Commits."""
     unknown = sorted(columns.keys() - set(COLUMNS))
     if unknown:
         raise PartitaError(f"The switch has no column {unknown[0]}; it has {', '.join(COLUMNS)}.")
-    known = {row.scope: row for row in rows_of(connection)}
+    rows = {row.scope: row for row in rows_of(connection)}
     row = _checked(
-        known.get(scope, SwitchRow(scope, SOURCE, NOT_MIGRATED, 0, 0))._replace(**columns)
+        rows.get(scope, SwitchRow(scope, SOURCE, NOT_MIGRATED, 0, 0))._replace(**columns)
     )
     mark = "?" if type(connection).__module__ == "sqlite3" else "%s"
-    if scope in known:
+    if scope in rows:
         changes = ", ".join(f"{name} = {mark}" for name in COLUMNS)
         statement = f"UPDATE {TABLE} SET {changes} WHERE scope = {mark}"
         _run(connection, statement, (*row[1:], scope))
@@ -118,9 +126,11 @@ def turn(connection: Any, scope: str, **columns: Any) -> None:
 
 
 def _checked(row: SwitchRow) -> SwitchRow:
-    for name, known in KNOWN.items():
-        if getattr(row, name) not in known:
-            raise PartitaError(f"{name} is one of {', '.join(known)}, not {getattr(row, name)!r}.")
+    for name, allowed in KNOWN.items():
+        if getattr(row, name) not in allowed:
+            raise PartitaError(
+                f"{name} is one of {', '.join(allowed)}, not {getattr(row, name)!r}."
+            )
     for name in ("read_percent", "shadow_percent"):
         if getattr(row, name) not in range(101):
             raise PartitaError(f"{name} is a number from 0 to 100, not {getattr(row, name)!r}.")
@@ -134,20 +144,20 @@ def _run(connection: Any, statement: str, values: Sequence[Any] = ()) -> list[tu
 
 
 def _is_missing_table(error: Exception) -> bool:
-    said = {getattr(error, "sqlstate", None), *error.args[:1]}
-    return bool(said & set(MISSING_TABLE)) or "no such table" in str(error)
+    codes = {getattr(error, "sqlstate", None), *error.args[:1]}
+    return bool(codes & set(MISSING_TABLE)) or "no such table" in str(error)
 
 
 # In the application.
 
 
 class Switch:
-    """What the rows say, read again every second. May be shared by threads.
+    """The current rows, read again every second. Threads may share it.
 
-    `read` returns the rows: `lambda: rows_of(connection)`, with a connection of its own. `default`
-    is the side that counts without a row: the source before a move, the target once `finish` has
-    removed the table. Shadow reads run in `executor`, so that nobody waits for them; without one,
-    the caller does.
+    `read` returns the rows: `lambda: rows_of(connection)`, with a connection for this alone.
+    `default` is the side without any row: the source before a move, the target once `finish` has
+    removed the table. Shadow reads run in `executor`, so that callers do not wait for them; without
+    one, they do.
     """
 
     def __init__(
@@ -172,34 +182,39 @@ class Switch:
         self._read_at: float | None = None
         self._tried_at = 0.0
         self.compared = self.different = self.failed = 0
-        """Shadow reads: all, those that differed twice, and those where the other side failed."""
+        """Shadow reads: all of them, those that differed twice, and those where the other side
+        failed."""
 
     # Which side.
 
     def row(self, table: str, key: object = None) -> SwitchRow:
-        """The row that counts for an entity, or for a table."""
+        """Returns the row that applies to an entity or a table."""
         rows = self._current()
         scopes = [scope_of(table, key), table, ALL]
         return next((rows[scope] for scope in scopes if scope in rows), self._default)
 
     def write_side(self, table: str, key: object = None) -> str:
-        """Where to write. Raises InMigration while this very entity is being copied."""
+        """Returns the side to write to. Raises InMigration while this very entity is being
+        copied."""
         row = self.row(table, key)
         if key is not None and row.scope == scope_of(table, key) and row.state == IN_MIGRATION:
             raise InMigration(f"{row.scope} is being migrated: try again in a moment.")
         return row.side
 
     def read_side(self, table: str, key: object = None, caller: object = None) -> str:
-        """Where to read. A share of callers is sent to the target, and always the same ones: by
-        `caller`, such as a user, or else by key."""
+        """Returns the side to read from.
+
+        A percentage of callers reads from the target, always the same ones: chosen by `caller`,
+        such as a user, or else by key.
+        """
         row = self.row(table, key)
         if row.side == TARGET:
             return TARGET
-        told = f"{table}/{key if caller is None else caller}"
-        return TARGET if bucket(told) < row.read_percent else SOURCE
+        hashed = f"{table}/{key if caller is None else caller}"
+        return TARGET if bucket(hashed) < row.read_percent else SOURCE
 
     def is_on(self, flag: str, caller: object) -> bool:
-        """A feature flag of a staged rollout: on for its `read_percent` of callers."""
+        """True when a feature flag is on for this caller, as it is for `read_percent` of them."""
         row = self._current().get(FLAG + flag)
         return row is not None and bucket(f"{flag}/{caller}") < row.read_percent
 
@@ -215,13 +230,15 @@ class Switch:
         caller: object = None,
         is_same: Callable[[T, T], bool] | None = None,
     ) -> T:
-        """The answer of the side to read from; a share is compared with the other's. That other
-        side can neither fail the caller nor change the answer."""
+        """Reads from one side and returns its answer; a percentage is compared with the other side.
+
+        The other side can neither make the call fail nor change the answer.
+        """
         sides = {SOURCE: from_source, TARGET: from_target}
         side = self.read_side(table, key, caller)
         answer = sides[side]()
-        told = f"shadow {table}/{key if caller is None else caller}"
-        if bucket(told) < self.row(table, key).shadow_percent:
+        hashed = f"shadow {table}/{key if caller is None else caller}"
+        if bucket(hashed) < self.row(table, key).shadow_percent:
             same = is_same or _equals
             self._submit(lambda: self._compare(scope_of(table, key), side, answer, sides, same))
         return answer
@@ -245,7 +262,7 @@ class Switch:
             shadow = sides[other]()
             is_equal = is_same(answer, shadow)
             if not is_equal:
-                # Written meanwhile, or not carried over yet.
+                # The entity may have been written in between, or not be carried over yet.
                 time.sleep(self._settle_seconds)
                 answer, shadow = sides[side](), sides[other]()
                 is_equal = is_same(answer, shadow)
@@ -277,11 +294,11 @@ class Switch:
             except Exception as error:
                 if self._read_at is None or now - self._read_at > LEASE_SECONDS:
                     raise PartitaError(
-                        f"{TABLE} cannot be read, so nobody knows which side counts: {error}."
+                        f"{TABLE} cannot be read, so the authoritative side is unknown: {error}."
                     ) from error
-                logger.warning("%s cannot be read; its last rows count: %s", TABLE, error)
+                logger.warning("%s cannot be read; its last rows stay valid: %s", TABLE, error)
         return self._rows
 
 
-def _equals(one: Any, other: Any) -> bool:
-    return bool(one == other)
+def _equals(answer: Any, other: Any) -> bool:
+    return bool(answer == other)

@@ -1,4 +1,4 @@
-"""Very much of everything: thousands of tables, millions of items, a hostile day of work."""
+"""A great deal of everything: thousands of tables, millions of items, a hostile day of work."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ RESTORED_SECONDS_MAX = 900.0
 
 
 def write_items(folder: Path, number: int) -> None:
-    """Items of a hundred to each partition key, in files of DynamoDB's JSON."""
+    """Writes a hundred items for each partition key, in files of DynamoDB JSON."""
     for first in range(0, number, LINES):
         with (folder / f"{first}.json").open("w") as file:
             file.writelines(
@@ -80,7 +80,7 @@ def patiently(condition: Callable[[], Any]) -> None:
 
 
 def first_view(person: Person, place: str, text: str) -> None:
-    """A page that nobody has opened before is small, and there within a second."""
+    """A page that nobody has opened before is small, and loads within a second."""
     seconds = []
     for _ in range(TRIES):
         person.browser.open("about:blank")
@@ -124,7 +124,7 @@ def test_two_thousand_tables_are_listed_found_and_opened(
 
 @pytest.fixture
 def millions(start: Callable[..., Server], tmp_path: Path) -> Iterator[tuple[Server, Shop]]:
-    """A server with a table of millions of items that is told of a move to it, and the move."""
+    """A server with a table of millions of items, and a move into it that the console shows."""
     kept = os.environ.get("PARTITA_CONSOLE_DATA")
     data = Path(kept) if kept else tmp_path / "data"
     is_filled = data.exists()
@@ -208,7 +208,7 @@ def test_a_day_of_work_on_millions_of_items(
 def finds_and_edits(
     person: Person, client: Any, key: dict[str, Any], stored: Callable[[], str]
 ) -> None:
-    """Finds an item, edits it while somebody else does, and undoes what was saved."""
+    """Finds an item, edits it while somebody else does, and undoes the change."""
     name, before = key["pk"]["S"], stored()
     person.fills("pk (partition key)", name)
     person.clicks("Query")

@@ -31,7 +31,7 @@ START = """fetch("/console/api/session").then((one) => one.json()).then(({ Token
 
 
 def modelled(path: Path) -> Folder:
-    """The folder of a move whose source is beside it, with the design that it takes."""
+    """Returns the folder of a move whose source is beside it, with its chosen design."""
     url = sqlite_database(path / "shop.db", script(AUTHORS, BOOKS))
     folder = designed(path / NAME, url, PATTERNS)
     single = folder.path / "model.single-table.toml"
@@ -40,7 +40,7 @@ def modelled(path: Path) -> Folder:
 
 
 class Shop:
-    """A source, its folder, and the console that was given it."""
+    """A source, its folder, and a console that shows it."""
 
     def __init__(self, path: Path, server: Server) -> None:
         self.file, self.folder = path / "shop.db", modelled(path)
@@ -113,7 +113,7 @@ def test_designs_open_in_the_modeler_with_their_proof_and_price(
 
 
 def place(person: Person, name: str) -> tuple[int, int]:
-    """Where a button stands on the page, however far that is scrolled."""
+    """Returns where a button is on the page, however far the page is scrolled."""
     found = f"[...document.querySelectorAll('button')].find((one) => one.innerText === '{name}')"
     x, y = person.browser.evaluate(
         f"(({{ x, y }}) => [x, y + scrollY])({found}.getBoundingClientRect())"
@@ -136,7 +136,7 @@ def test_no_click_is_lost_while_commands_begin_and_end(mover: Person) -> None:
 def test_what_is_refused_is_said_until_something_else_is_asked_for(mover: Person) -> None:
     mover.open("#/move")
     wait_for(lambda: mover.can("Verify"), "the actions")
-    # Somebody else is quicker, and this page has not heard of it.
+    # Somebody else is quicker, and this page does not know of it yet.
     mover.browser.evaluate(
         f"{START.replace('load', 'verify')}.then(() => [...document.querySelectorAll('button')]"
         ".find((one) => one.innerText === 'Load').click())"
@@ -211,7 +211,7 @@ def test_a_server_that_was_given_no_move_says_how_to_give_one(person: Person) ->
 def test_a_cutover_is_rehearsed_named_and_turned_back(
     mover: Person, shop: Shop, client: Any, pictures: Path
 ) -> None:
-    # What a test before has forged, is written again.
+    # Undo what an earlier test has forged.
     shop.sells("UPDATE book SET title = 'Right' WHERE id IN (9, 10)")
     mover.open("#/move")
     mover.clicks("Follow up to now")

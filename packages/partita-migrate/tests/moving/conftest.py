@@ -53,7 +53,7 @@ MakeSource = Callable[..., Sql]
 def make_source(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> MakeSource:
-    """`make_source(kind, script)`; "mysql" is MariaDB, "oracle" is MySQL itself."""
+    """`make_source(kind, script)`; "mysql" is MariaDB, "oracle" is MySQL."""
     monkeypatch.setenv(PASSWORD_ENV, PASSWORD)
     fixtures = {
         "mysql": "logged_mariadb",
@@ -69,7 +69,8 @@ def make_source(
 
 
 def start(*arguments: str | Path) -> subprocess.Popen[str]:
-    """`partita migrate ...` as a process that can be killed; how far it is, it says on lines."""
+    """Starts `partita migrate ...` as a process that can be killed; it prints its progress in
+    lines."""
     return subprocess.Popen(
         [sys.executable, "-m", "partita.cli", "migrate", *map(str, arguments)],
         stdout=subprocess.PIPE,

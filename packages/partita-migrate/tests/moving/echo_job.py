@@ -1,4 +1,4 @@
-"""A job for processes that work for a command: it says what it was asked, and who it is."""
+"""A job for worker processes that answers with the task and its process id."""
 
 from __future__ import annotations
 

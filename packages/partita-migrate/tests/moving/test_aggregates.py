@@ -1,4 +1,5 @@
-"""An aggregate that a consumer of the target's stream keeps is right while rows are moved."""
+"""An aggregate that a consumer of the target's stream keeps up to date stays right while rows are
+moved."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ from .test_life import rows_of
 
 
 def records_of(streams: Any, arn: str) -> list[dict[str, Any]]:
-    """All that a stream has, shard by shard."""
+    """Returns all records of a stream, shard by shard."""
     found: list[dict[str, Any]] = []
     for shard in streams.describe_stream(StreamArn=arn)["StreamDescription"]["Shards"]:
         place = streams.get_shard_iterator(
@@ -82,7 +83,7 @@ def test_a_kept_aggregate_counts_what_sql_counts_through_tombstones_and_repeats(
     arn = dynamodb.describe_table(TableName=table.name)["Table"]["LatestStreamArn"]
     records = records_of(streams, arn)
     assert len(records) > 50
-    # Streams give records again.
+    # A stream may deliver a record twice.
     for event in (records, records[-20:], records[:20]):
         function["handler"]({"Records": event}, None)
     counted = rows_of(source, "SELECT author_id, count(*), sum(price) FROM book GROUP BY author_id")

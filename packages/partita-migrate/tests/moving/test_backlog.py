@@ -1,4 +1,4 @@
-"""A backlog takes no more memory than a moment of it, and its end is found."""
+"""A long backlog takes no more memory than a short one, and its end is found."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_transactions_that_wait_are_limited_by_their_changes() -> None:
 def test_a_log_ends_in_a_file_without_transactions(
     make_source: MakeSource, target: str, kind: str, new_file: str
 ) -> None:
-    """As after a restart, when nobody has written since."""
+    """As after a restart when nobody has written since."""
     source = make_source(kind, script())
     folder = moved(source, target)
     source.run("UPDATE author SET name = 'Before' WHERE id = 1")
@@ -58,6 +58,6 @@ def test_a_log_ends_in_a_file_without_transactions(
         endless.cancel()
     assert not stop.is_set()
     assert followed.changes == 1
-    # MariaDB notes a checkpoint in the new file, sooner or later.
+    # MariaDB writes a checkpoint event into the new file at some time.
     assert followed.lag_bytes or followed.lag_seconds == 0.0
     assert_same(verify(folder, target))

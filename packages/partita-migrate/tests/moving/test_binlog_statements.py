@@ -1,4 +1,4 @@
-"""What MariaDB's binlog tells in statements rather than in rows is carried over, or said."""
+"""Statements in MariaDB's binlog, where rows are expected, are carried over or reported."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_rows_that_go_without_a_word_in_the_log_end_following(
     load(folder, target, is_followed=True)
     assert_same(verify(folder, target))
     source.run(statement)
-    with pytest.raises(PartitaError, match=r"has replaced rows of shelf.*Load again"):
+    with pytest.raises(PartitaError, match=r"has replaced rows of shelf.*Start over"):
         cutover(folder, target)
 
 

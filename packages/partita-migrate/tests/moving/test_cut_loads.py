@@ -1,4 +1,4 @@
-"""A load that is cut off and goes on later has read rows at several places of the log."""
+"""A load that is interrupted and continued has read rows at several positions of the log."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .test_move import assert_same
 
 
 def interrupt(description: str, done: int, total: int) -> None:
-    """A progress that ends the load behind its first rows."""
+    """Returns a progress that ends the load after its first rows."""
     if description.startswith("Rows") and done:
         raise KeyboardInterrupt
 

@@ -1,5 +1,5 @@
-"""Servers that die, networks that are cut, disks that are full, and sources that do it all at once:
-both sides are the same afterwards."""
+"""Servers die, networks are cut, disks are full, and sources do all of it at once; both sides are
+equal afterwards."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ MANY = 100_000
 
 @contextmanager
 def written(source: Sql, seed: int = 1, pause_seconds: float = 0.01) -> Iterator[None]:
-    """Somebody writes all the while; a source that is away is tried again."""
+    """Writes all the while, and tries again when the source is away."""
     is_over = threading.Event()
     chance = random.Random(seed)
 
@@ -83,7 +83,8 @@ def following(folder: Folder, endpoint: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def wait_until_followed(folder: Folder) -> None:
-    """A source that is away when a command begins is not waited for."""
+    """Waits until following has begun, because a command does not wait for a source that is
+    away."""
     with closing(sqlite3.connect(state_path(folder))) as state:
         asked = "SELECT value FROM facts WHERE name = ?"
         before = state.execute(asked, (POSITION_FACT,)).fetchone()
@@ -253,7 +254,7 @@ def test_a_full_disk_of_the_target_ends_a_load_that_goes_on_when_there_is_room(
         subprocess.run(["umount", "--lazy", str(disk)], check=True)
 
 
-# What sources do.
+# Faults of sources.
 
 
 @pytest.mark.parametrize("kind", QUICK_SERVERS)
@@ -268,7 +269,7 @@ def test_a_transaction_that_was_open_when_the_load_began_is_followed(
     cursor.execute("BEGIN")
     cursor.execute("UPDATE book SET title = 'Open' WHERE id = 3")
     cursor.execute("DELETE FROM book WHERE id = 4")
-    # PostgreSQL makes no slot before those that write have ended.
+    # PostgreSQL creates a slot only after all writing transactions have ended.
     ending = threading.Timer(1.0, lambda: cursor.execute("COMMIT"))
     ending.start()
     load(folder, target, is_followed=True)
@@ -311,7 +312,7 @@ def test_a_parent_that_is_renamed_while_a_child_is_inserted_is_right_in_both(
     assert source.server is not None
     parent, child = (source.server.connect(source.database) for _ in range(2))
     if kind == "mysql":
-        # Its foreign keys would let the one wait for the other.
+        # With foreign keys, one writer would wait for the other.
         child.cursor().execute("SET foreign_key_checks = 0")
     for connection in (parent, child):
         connection.cursor().execute("BEGIN")
@@ -423,7 +424,7 @@ def test_a_clock_of_the_target_that_jumps_changes_nothing(
     with database() as served, in_thread(served, "127.0.0.1", 0) as target:
         source = make_source("sqlite", script())
         folder = source.folder(PATTERNS, target)
-        # Behind the birth of the tables, whichever way it jumps.
+        # Later than the creation of the tables, whichever way the clock jumps.
         served.clock.advance(hours=4)
         load(folder, target, is_followed=True)
         assert_same(verify(folder, target))
@@ -449,11 +450,11 @@ def test_a_clock_of_the_target_that_jumps_changes_nothing(
         assert rows_of(source, "SELECT title FROM book WHERE id = 3") == [("Once more",)]
 
 
-# All of it at random.
+# Everything at random.
 
 
 class Model:
-    """What both sides should say: books by number, with author, title and price."""
+    """What both sides should contain: books by number, with author, title and price."""
 
     def __init__(self, books: int, authors: int) -> None:
         self.books = {n: (n % authors, f"Title {n}", f"{n}.50") for n in range(books)}
@@ -461,7 +462,7 @@ class Model:
 
 
 class Life:
-    """Random writes where they are accepted, and random commands between them."""
+    """Random writes where they are accepted, and random commands in between."""
 
     def __init__(self, source: Sql, folder: Folder, endpoint: str, app: Any, seed: int) -> None:
         self.source, self.folder, self.endpoint, self.app = source, folder, endpoint, app
@@ -505,7 +506,7 @@ class Life:
                 f" ({number}, {author}, '{title}', {price})"
             )
             return
-        # Copies of the author's name are wrong now and then, as an application's may be.
+        # Applications sometimes write wrong copies of the author's name.
         item = {
             **self.template,
             "PK": {"S": f"B#{number}"},
@@ -557,7 +558,7 @@ class Life:
             assert_same(verify(self.folder, self.endpoint))
 
     def compare_source(self) -> None:
-        """Behind a `follow`, rows say what was written, wherever that was."""
+        """After a `follow`, rows contain what was written, on whichever side it was."""
         found = rows_of(self.source, "SELECT id, author_id, title, price FROM book")
         books = {int(n): (int(a), t, f"{float(p):.2f}") for n, a, t, p in found}
         assert books == self.model.books

@@ -1,4 +1,5 @@
-"""The source refuses writes itself, waits for those under way, and what cannot return is said."""
+"""The source itself refuses writes, waits for open transactions, and reports what cannot be carried
+back."""
 
 from __future__ import annotations
 
@@ -41,7 +42,7 @@ def test_cutover_names_who_it_waits_for_and_changes_nothing(
     try:
         with pytest.raises(PartitaError, match=r"session \d+ of .* in a transaction since"):
             cutover(folder, target, wait_seconds=0)
-        # The source takes writes, and so does the one that was waited for.
+        # The source takes writes again, also from the session that was waited for.
         source.run("UPDATE book SET price = 6 WHERE id = 2")
         cursor.execute("COMMIT")
     finally:
@@ -100,7 +101,7 @@ def test_what_cannot_be_in_the_source_is_said_before_anything_changes(
     app.set(app.find("book", 7), "title", {"S": "x" * 300})
     planned = rollback(folder, target, is_dry_run=True)
     told = "\n".join(planned.obstacles)
-    assert "author 3, deleted at the target: rows of book refer to it" in told
+    assert "author 3, deleted at the target: rows of book that refer to it" in told
     assert "the design has no attribute rating" in told
     assert "book 7" in told
     with pytest.raises(PartitaError, match="Nothing has changed: the target is authoritative"):
@@ -144,7 +145,8 @@ def test_rows_wait_for_their_parents_on_the_way_back(
 
 
 class Writer(threading.Thread):
-    """Counts up one book after the other wherever it is accepted, and knows what it was told."""
+    """Counts up one book after the other wherever writes are accepted, and remembers what was
+    acknowledged."""
 
     def __init__(self, source: Any, app: Application) -> None:
         super().__init__()

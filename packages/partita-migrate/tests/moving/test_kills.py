@@ -1,5 +1,7 @@
-"""Kill -9 of every command, while it works and others write: afterwards both sides are the same,
-nothing that was acknowledged is lost, and nothing is there twice."""
+"""Kill -9 of every command while it works and others write.
+
+Afterwards both sides are equal; no acknowledged write is lost, and none is there twice.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,7 @@ LOADED_ROWS = 45_000
 
 
 class Killer:
-    """Starts commands and kills them a random moment after they have begun to work."""
+    """Starts commands and kills each at a random moment after it has begun to work."""
 
     def __init__(self, endpoint: str, seed: int) -> None:
         self.endpoint = endpoint
@@ -72,8 +74,11 @@ class Killer:
 
 @contextmanager
 def written(source: Sql, seed: int) -> Iterator[None]:
-    """Somebody writes all the while, until that is refused: the source is free again when the move
-    is over, and nobody carries over what is written then."""
+    """Writes all the while until that is refused.
+
+    Once the move is over, the source is free again, and nothing that is written then is carried
+    over.
+    """
     is_over = threading.Event()
     failed: list[BaseException] = []
 
@@ -98,10 +103,10 @@ def written(source: Sql, seed: int) -> Iterator[None]:
 
 
 def many(make_source: MakeSource, kind: str, books: int) -> Sql:
-    """Most have numbers and authors that writers do not take."""
+    """Returns many rows, most with numbers and authors that writers do not use."""
     source = make_source(kind, script(authors=20, books=10))
     if source.server is None:
-        # Else nobody can commit while a table is read.
+        # Without WAL, nobody can commit while a table is read.
         with closing(sqlite3.connect(source.file)) as connection:
             connection.execute("PRAGMA journal_mode = WAL")
     for first in range(200_000, 200_000 + books, 5000):
@@ -172,7 +177,7 @@ def test_loads_are_killed_twenty_times(make_source: MakeSource, target: str, kin
 
 @contextmanager
 def resting(writer: Writer) -> Iterator[None]:
-    """Both sides can be compared only while nobody writes at the target."""
+    """Stops the writers: both sides can only be compared while nobody writes at the target."""
     writer.rests.clear()
     writer.is_paused.set()
     writer.rests.wait()
@@ -226,7 +231,7 @@ def assert_finished(source: Sql, folder: Folder, target: str) -> None:
     finished = json.loads((folder.path / "finish.json").read_text())
     assert (finished.get("different", 0), finished.get("obstacles", [])) == (0, [])
     assert len([item for item in live(folder, target) if "price" in item]) == books_of(source)
-    # Nothing of the move is left: whoever writes is not refused.
+    # Nothing of the move is left, so no write is refused.
     source.run("UPDATE author SET name = 'free' WHERE id = 1")
     assert slots_of(source) == []
 

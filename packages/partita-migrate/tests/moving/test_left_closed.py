@@ -1,5 +1,5 @@
-"""Whatever ends a cutover or a rollback: the side that counts takes writes, or it is said which one
-does not and what opens it."""
+"""However a cutover or rollback ends, the authoritative side takes writes, or the error says how to
+open it."""
 
 from __future__ import annotations
 
@@ -32,22 +32,22 @@ from .test_life import ready, rows_of
 from .test_move import assert_same
 
 BEFORE = {
-    "the target is closed": "switching.closing.TargetGate.close",
-    "triggers": "fences.fence.Fence.install",
+    "the target is closed": "switching.target_write_block.TargetWriteBlock.close",
+    "triggers": "switching.fences.source_fence.SourceFence.install",
     "streams": "switching.cutover._Cutover._begin_streams",
     "comparing": "switching.cutover._Cutover._compare_since",
     "catching up": "switching.cutover._Cutover._catch_up",
-    "the gate is closed": "fences.fence.Fence._try_to_close",
+    "the gate is closed": "switching.fences.source_fence.SourceFence._try_to_close",
     "comparing the rest": "switching.cutover._Cutover._compare",
     "noting the switch": "switching.cutover._Cutover._commit",
 }
 """Steps of a cutover before the point of no return, and where each can be made to fail."""
 BEHIND = {
-    "opening the target": "switching.closing.TargetGate.open",
-    "turning the switch": "fences.fence.Fence.turn",
+    "opening the target": "switching.target_write_block.TargetWriteBlock.open",
+    "turning the switch": "switching.fences.source_fence.SourceFence.turn",
 }
 ROLLBACK = {
-    "the target is closed": "switching.closing.TargetGate._wait",
+    "the target is closed": "switching.target_write_block.TargetWriteBlock._wait",
     "the rest": "switching.rollback._Rollback._drain",
     "stamping": "switching.rollback._Rollback._stamp",
     "noting the switch": "switching.rollback._Rollback._commit",
@@ -200,7 +200,7 @@ def test_a_rollback_that_fails_at_any_step_leaves_one_side_open(
 
 
 def refuse_once(patch: pytest.MonkeyPatch, where: str) -> None:
-    """Closing fails, and opening again does not."""
+    """Makes closing fail and opening succeed."""
     real = TargetWriteBlock._wait
 
     def wait(self: TargetWriteBlock, *, is_refused: bool, is_forced: bool = False) -> None:
@@ -218,7 +218,7 @@ def test_a_finish_that_fails_when_the_log_is_gone_is_brought_to_its_end(
     cutover(folder, target)
     app.set(app.find("book", 1), "price", {"N": "9"})
     with monkeypatch.context() as patch:
-        broken(patch, "fences.fence.Fence.remove", PartitaError("broken"))
+        broken(patch, "switching.fences.source_fence.SourceFence.remove", PartitaError("broken"))
         with pytest.raises(PartitaError, match="broken"):
             finish(folder, target)
     with pytest.raises(PartitaError, match="is being finished"):
@@ -233,7 +233,7 @@ def test_a_finish_that_fails_when_the_log_is_gone_is_brought_to_its_end(
 
 
 def killed(command: str, where: str, folder: Folder, endpoint: str) -> None:
-    """At a step."""
+    """Kills the process at a step."""
     process = subprocess.run(
         [sys.executable, "-c", KILLED, command, where, str(folder.path), endpoint],
         env={**ENVIRONMENT, PASSWORD_ENV: PASSWORD},

@@ -1,4 +1,4 @@
-"""The whole life of a move: forth, back and forth again, and nothing is lost on either side."""
+"""The whole life of a move: there, back and there again, and nothing is lost on either side."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from .test_move import assert_same, items_of, live, moved
 
 
 class Application:
-    """Writes at the target, as a program of somebody's does."""
+    """Writes at the target, as an application does."""
 
     def __init__(self, folder: Folder, endpoint: str) -> None:
         self.folder = folder
@@ -39,7 +39,7 @@ class Application:
                                    aws_access_key_id="x", aws_secret_access_key="x")  # fmt: skip
 
     def destinations(self) -> list[str]:
-        """The statuses of the Kinesis streams that get its changes."""
+        """Returns the statuses of the Kinesis streams that receive a table's changes."""
         found = self.client.describe_kinesis_streaming_destination(TableName=self.table.name)
         return [one["DestinationStatus"] for one in found["KinesisDataStreamDestinations"]]
 
@@ -68,7 +68,7 @@ class Application:
         self.client.delete_item(TableName=self.table.name, Key=self.key(item))
 
     def copy(self, item: dict[str, Any], old: int, new: int) -> dict[str, Any]:
-        """The same with another number, in its keys too."""
+        """Returns the item with another number, in its keys too."""
 
         def changed(value: dict[str, Any]) -> dict[str, Any]:
             ((kind, text),) = value.items()
@@ -86,7 +86,7 @@ def ready(make_source: MakeSource, target: str, kind: str) -> tuple[Sql, Folder,
 
 
 def connected(source: Sql) -> Any:
-    """A session that commits each statement."""
+    """Opens a session that commits each statement."""
     if source.server is None:
         return sqlite3.connect(source.file, timeout=30, isolation_level=None)
     return source.server.connect(source.database)
@@ -102,7 +102,7 @@ def rows_of(source: Sql, statement: str) -> list[tuple[Any, ...]]:
 
 
 def slots_of(source: Sql) -> list[tuple[Any, ...]]:
-    """Of PostgreSQL, which keeps its log for them."""
+    """Returns the replication slots of a PostgreSQL server."""
     if source.kind != "postgresql":
         return []
     mine = "SELECT slot_name FROM pg_replication_slots WHERE database = current_database()"
@@ -110,7 +110,7 @@ def slots_of(source: Sql) -> list[tuple[Any, ...]]:
 
 
 def forget_shards(folder: Folder, target: str) -> None:
-    """As if a day had gone by: the streams no longer have what was read of them."""
+    """Acts as if a day had gone by: the streams no longer have the records that were read."""
     with open_move(folder, target, region="us-east-1") as move, move.state.transaction():
         known = move.state.fact(PLACES, dict[str, StreamCheckpoint]) or {}
         old = {name: StreamCheckpoint(one.arn, {"shardId-1": "1"}) for name, one in known.items()}

@@ -1,4 +1,4 @@
-"""Rows are loaded and changes followed, and both sides are the same, on every kind of source."""
+"""Rows are loaded and changes followed on every kind of source, and both sides are equal."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_followed_twice_nothing_changes(make_source: MakeSource, target: str) ->
     source.run("DELETE FROM book WHERE id < 5; UPDATE book SET author_id = 9 WHERE id > 30")
     follow(folder, target, is_once=True)
     once = items_of(folder, target)
-    # As after a kill: the state store knows nothing of what the target has already.
+    # As after a kill: the target has items that the state store does not know of.
     for name in ("state.db-wal", "state.db-shm"):
         (folder.path / "move" / name).unlink(missing_ok=True)
     (folder.path / "move" / "state.db").write_bytes(state)
@@ -121,7 +121,7 @@ def test_nothing_older_overwrites_an_item_or_brings_it_back(
     found = items_of(folder, target)
     assert sum(item.get("title") == {"S": "older"} for item in found) == 1
     assert sum(DELETED in item for item in found) == 2
-    # What stands in the way is found, and is no lower position.
+    # The write is refused because of the existing item, which has no lower position.
     assert verify(folder, target).different == 2
 
 

@@ -1,4 +1,4 @@
-"""Oracle's MySQL, where it is another than MariaDB: its log, its snapshots, its fence."""
+"""Oracle's MySQL where it differs from MariaDB: its log, its snapshots, its fence."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_followed_row_is_the_row_that_a_load_would_have_read(
 
 
 def test_rows_that_foreign_keys_change_are_followed(make_source: MakeSource, target: str) -> None:
-    """MySQL 9.6 and later log them; before, and in MariaDB, they are worked out."""
+    """MySQL 9.6 and later log them; for earlier versions and MariaDB they are worked out."""
     source = make_source("oracle", script())
     source.run("CREATE TABLE remark (id INT PRIMARY KEY, book_id INT,"
                " FOREIGN KEY (book_id) REFERENCES book (id) ON DELETE SET NULL);"
@@ -87,7 +87,7 @@ def test_rows_that_foreign_keys_change_are_followed(make_source: MakeSource, tar
 def test_a_transaction_that_is_logged_and_not_yet_committed_is_not_lost(
     make_source: MakeSource, target: str
 ) -> None:
-    """It waits for a replica to confirm it: in the log, and in nobody's snapshot."""
+    """It waits for a replica's confirmation: it is in the log, and in no snapshot yet."""
     source = make_source("oracle", script())
     folder = source.folder(PATTERNS, target)
     assert source.server is not None
@@ -154,7 +154,7 @@ def test_a_log_in_another_form_is_refused_with_what_to_set(
     finally:
         source.server.execute(f"SET GLOBAL {name} = DEFAULT", source.database)
     load(folder, target, is_followed=True)
-    # As a session may have it, whatever the server has.
+    # A session may have this setting, whatever the server's is.
     source.server.execute(
         f"SET SESSION {setting}; UPDATE page SET content = JSON_SET(content, '$.b', 2)",
         source.database,

@@ -1,4 +1,4 @@
-"""Parts of tables, files for ImportTable, rejects once more, and verification meanwhile."""
+"""Parts of tables, files for ImportTable, replayed rejects, and verification while following."""
 
 from __future__ import annotations
 
@@ -85,8 +85,8 @@ def test_conditions_are_those_of_sql(
     [
         ("book", "price > (SELECT 1)", "cannot be answered from a row"),
         ("book", "pages > 1", "has no column pages"),
-        ("magazine", "id > 1", "no such table"),
-        ("book", "price >", "is not a condition"),
+        ("magazine", "id > 1", "is not a table of the source"),
+        ("book", "price >", "cannot be parsed"),
     ],
 )
 def test_a_condition_that_a_row_cannot_answer_is_refused(
@@ -156,7 +156,7 @@ def test_rejected_rows_are_replayed_when_they_have_been_corrected(
 def test_a_replayed_row_does_not_take_the_item_of_another(
     make_source: MakeSource, target: str
 ) -> None:
-    # Letters that the design takes for the same, and SQLite's primary key does not.
+    # The design considers these letters equal, but SQLite's primary key does not.
     source = make_source("sqlite", "CREATE TABLE tag (name TEXT PRIMARY KEY, n INT);"
                          "INSERT INTO tag VALUES ('a', 1);")  # fmt: skip
     folder = source.folder({"tag": "SELECT * FROM tag WHERE name = ?"}, target)
@@ -185,7 +185,7 @@ def test_following_verifies_meanwhile_and_finds_what_was_spoiled(
         continuous = follower.continuous = ContinuousVerification(move)
 
         def rounds(count: int) -> None:
-            """Changes are followed and compared until both sides were seen so often."""
+            """Follows changes and compares until both sides were compared so many times."""
             until = continuous.rounds + count
             while continuous.rounds < until:
                 number = continuous.rows
@@ -218,8 +218,8 @@ def test_an_interrupt_ends_following_with_its_report(make_source: MakeSource, ta
 def test_large_tables_are_moved_and_verified_by_several_processes(
     make_source: MakeSource, target: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("loading.staging.SPLIT_ROWS_MIN", "loading.writing.PARALLEL_ROWS_MIN",
-                   "verify.PARALLEL_ROWS_MIN"):  # fmt: skip
+    for module in ("loading.lane_reader.SPLIT_ROWS_MIN", "loading.item_writer.PARALLEL_ROWS_MIN",
+                   "verifying.verify.PARALLEL_ROWS_MIN"):  # fmt: skip
         monkeypatch.setattr(f"partita_migrate.moving.{module}", 100)
     monkeypatch.setattr("partita_migrate.moving.loading.item_writer.CHUNK_ROWS", 60)
     source = make_source("postgresql", script(books=500))
@@ -241,5 +241,5 @@ def test_a_source_without_a_log_is_loaded_once_after_it_was_refused(
             load(folder, target)
     load(folder, target, is_followed=False)
     assert books(folder, target) == {0, 1, 2}
-    # What is loaded goes on as it was begun.
+    # A load goes on with the options that it was begun with.
     assert not load(folder, target, is_followed=True).is_followed

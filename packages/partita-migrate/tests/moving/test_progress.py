@@ -1,4 +1,4 @@
-"""What a load and a verification say of themselves while they run."""
+"""The progress that a load and a verification report while they run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the target refused is remembered until it is there, and no longer."""
+"""Items that the target refused are remembered until they are written, and no longer."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ NEW = "INSERT INTO book VALUES (300, 1, 'New', 1)"
 
 @pytest.fixture
 def refused(make_source: MakeSource, target: str) -> tuple[Sql, Folder, Application, Any]:
-    """Somebody's item is where a new row's was to go."""
+    """Writes a stranger's item where the item of a new row belongs."""
     source, folder, app = ready(make_source, target, "sqlite")
     stranger = app.copy(app.find("book", 3), 3, 300)
     app.put({**app.key(stranger), "whose": {"S": "a stranger's"}})
     source.run(NEW)
     assert follow(folder, target, is_once=True).rejects == 1
-    with pytest.raises(PartitaError, match="make no item that the target takes"):
+    with pytest.raises(PartitaError, match="make no item that the target accepts"):
         cutover(folder, target)
     return source, folder, app, stranger
 

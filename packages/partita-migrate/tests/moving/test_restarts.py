@@ -1,4 +1,4 @@
-"""A source that restarts is waited for, and nothing is missed."""
+"""A source that restarts is waited for, and no change is missed."""
 
 from __future__ import annotations
 

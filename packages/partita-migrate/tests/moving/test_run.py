@@ -1,4 +1,4 @@
-"""`migrate run`: all stages one after the other, whatever it is asked for and whenever it ends."""
+"""`migrate run` runs all stages in order, whatever it is asked for and whenever it ends."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import pytest
 
 from partita_migrate.costing.estimate_stage import estimate, monthly
-from partita_migrate.moving.following.move_samples import WATCH, watched
+from partita_migrate.moving.following.move_samples import WATCH, summarize_samples
 from partita_migrate.moving.move_status import status
 from partita_migrate.moving.run_stages import QUIT, CockpitSession, next_stage, run
 from partita_migrate.understanding.sources.source_address import PASSWORD_ENV
@@ -25,7 +25,8 @@ from .conftest import MakeSource
 
 
 def asking(*stages: str) -> tuple[CockpitSession, list[str]]:
-    """Somebody who asks for one thing after the other, and notes what is said."""
+    """A person at the cockpit who asks for one thing after the other and records what is
+    reported."""
     wanted: Iterator[str] = iter(stages)
     said: list[str] = []
     return CockpitSession(lambda: next(wanted, ""), said.append), said
@@ -66,7 +67,7 @@ def test_what_is_asked_for_while_following_is_done_and_what_fails_is_said(
     assert any("nothing to roll back" in sentence for sentence in said)
     assert any("Rolled back" in sentence for sentence in said)
     assert next_stage(folder) == "follow"
-    seen = watched(folder)
+    seen = summarize_samples(folder)
     assert seen is not None and seen.samples >= 3 and seen.errors == 0
     assert seen.latency_ms_median > 0
 
@@ -75,11 +76,11 @@ def test_a_sample_that_a_kill_cut_off_is_left_out(make_source: MakeSource, targe
     folder = make_source("sqlite", script()).folder(PATTERNS, target)
     run(folder, target, is_followed=True, until="follow")
     path = folder.path / "move" / WATCH
-    before = watched(folder)
+    before = summarize_samples(folder)
     assert before is not None
     line = path.read_bytes().splitlines()[0]
     path.write_bytes(path.read_bytes() + line[:20] + line + b"\n" + line + b"\n" + line[:10])
-    found = watched(folder)
+    found = summarize_samples(folder)
     assert found is not None and found.samples == before.samples + 1
 
 

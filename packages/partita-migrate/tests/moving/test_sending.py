@@ -1,4 +1,4 @@
-"""Many writes are sent by a process of its own, and say the same as those that are not."""
+"""Many writes are sent by a separate process, and give the same result as those that are not."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ def test_an_item_of_somebody_else_is_not_overwritten(make_source: MakeSource, ta
 
 
 def sending_process(pid: int) -> int | None:
-    """The one that sends for another, once it has started."""
+    """Returns the process that sends for another, once it has started."""
     for children in Path(f"/proc/{pid}/task").glob("*/children"):
         for child in map(int, children.read_text().split()):
-            if b"moving.putting" in Path(f"/proc/{child}/cmdline").read_bytes():
+            if b"processes.put_process" in Path(f"/proc/{child}/cmdline").read_bytes():
                 return child
     return None
 

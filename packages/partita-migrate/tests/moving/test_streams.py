@@ -1,4 +1,4 @@
-"""The way back begins behind what a table's stream already holds."""
+"""The way back begins behind the records that a table's stream already has."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from partita_migrate.moving.way_back.table_streams import (
     ItemChange,
     StreamCheckpoint,
     TableStream,
-    stream_of,
+    ensure_stream,
 )
 
 READ_SECONDS_MAX = 30.0
@@ -27,7 +27,7 @@ def read_until(stream: TableStream, count: int) -> list[ItemChange]:
 
 
 def names(found: list[ItemChange]) -> list[str]:
-    """Of different items, which may be in different shards."""
+    """Names of different items, which may be in different shards."""
     return sorted(one.key["id"]["S"] for one in found)
 
 
@@ -49,14 +49,14 @@ def test_what_a_stream_holds_already_is_not_read(target: str) -> None:
     try:
         put("before")
         stream = TableStream(
-            ours, "begun", StreamCheckpoint(stream_of(ours, "begun", is_made=False))
+            ours, "begun", StreamCheckpoint(ensure_stream(ours, "begun", is_made=False))
         )
         stream.skip()
         kept = msgspec.json.encode(stream.places)
         put("after")
         assert names(read_until(stream, 1)) == ["after"]
         put("later")
-        # Another process goes on from what was noted, at once or after it has read some.
+        # Another process goes on from the stored position, at once or after reading some records.
         again = TableStream(ours, "begun", msgspec.json.decode(kept, type=StreamCheckpoint))
         assert names(read_until(again, 2)) == ["after", "later"]
         noted = msgspec.json.encode(stream.places)

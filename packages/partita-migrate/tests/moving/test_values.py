@@ -1,4 +1,4 @@
-"""A value that the log tells is the value that a SELECT gives, in every type and at every edge."""
+"""A value from the log equals the value from a SELECT, in every type and at every edge."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_rows_are_read_by_a_primary_key_with_a_date(
 
 
 def test_rows_are_found_as_their_collation_compares(make_source: MakeSource, target: str) -> None:
-    """A reference may be written in other letters than what it refers to, also when that moves."""
+    """A reference may differ in case from what it refers to, also after it has changed."""
     text = "VARCHAR(20) CHARACTER SET latin1 COLLATE latin1_swedish_ci"
     source = make_source(
         "mysql",

@@ -1,5 +1,7 @@
-"""Designs in which other rows decide what an item has, and whether it is there: attributes of the
-latest version only, and items that last until a row appears."""
+"""Designs in which other rows decide what an item has and whether it exists.
+
+Some attributes belong to the latest version only, and some items last until a row appears.
+"""
 
 from __future__ import annotations
 

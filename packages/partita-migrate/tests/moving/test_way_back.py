@@ -1,4 +1,4 @@
-"""The way back beside what the source has besides: triggers, restarts, open transactions."""
+"""The way back on sources with triggers, restarts and open transactions of their own."""
 
 from __future__ import annotations
 

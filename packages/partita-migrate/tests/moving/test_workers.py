@@ -1,4 +1,4 @@
-"""Processes that work for a command: each has its own tasks, and none outlives the command."""
+"""Worker processes: each has its own tasks, and none outlives the command."""
 
 from __future__ import annotations
 

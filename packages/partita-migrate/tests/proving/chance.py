@@ -1,4 +1,4 @@
-"""Small databases and statements at random, all from one seed."""
+"""Random small databases and statements, all from one seed."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ class Chance:
         return f"SELECT {columns} FROM {table.name}{self._where(table)}{self._order(table)}"
 
     def _listed(self, table: Table) -> str:
-        """What gives no value of a key: all rows, those with an open end, those of one status."""
+        """A condition without a key value: all rows, an open range, or one status."""
         column = self.random.choice(table.columns)
         tests = [f"{column.name} IS {self.random.choice(['', 'NOT '])}NULL", "", ""]
         if column.kind in ("number", "flag"):

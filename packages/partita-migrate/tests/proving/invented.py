@@ -1,6 +1,6 @@
 """Three databases that no design was made for: a hospital, a festival and a warehouse.
 
-Each has what its server is odd at, and statements as object-relational mappers write them.
+Each uses the oddities of its server, and statements as object-relational mappers write them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Schemas that the trade knows, written down anew with generated rows, and what is asked of them.
+"""Well-known schemas, written anew with generated rows, and typical statements.
 
 TPC-C's warehouses, a question-and-answer site, a human resources sample and an airline's bookings.
-Each has a schema, rows from a seed, and patterns: a name, the statement, calls a second.
+Each has a schema, rows from a seed, and patterns: a name, the statement, calls per second.
 """
 
 from __future__ import annotations

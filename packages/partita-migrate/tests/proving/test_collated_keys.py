@@ -1,4 +1,4 @@
-"""Sources whose texts are compared by collations: designs that know it, and some that do not."""
+"""Sources that compare texts by collations: designs that do so too, and some that do not."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def test_what_keys_cannot_say_is_not_served(collated: Callable[..., Folder], end
 def test_a_model_of_before_is_read_and_put_to_the_test(
     collated: Callable[..., Folder], endpoint: str
 ) -> None:
-    """With `ai`, which takes letters for the same by Unicode's own decompositions."""
+    """With `ai`, which compares letters by Unicode's own decompositions."""
     collation = "latin1_german2_ci"
     folder = collated(collation, {"by name": PATTERNS["by name"]})
     path = folder.path / SINGLE

@@ -1,4 +1,4 @@
-"""Keys compare texts as MariaDB's collations do: the most usual one in every letter."""
+"""Keys compare texts as MariaDB's collations do; the most common one is checked in every letter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Columns that items repeat from other rows: found by every reference, changed with these rows."""
+"""Columns that items repeat from other rows are found by every reference and change with these
+rows."""
 
 from __future__ import annotations
 
@@ -108,7 +109,7 @@ def test_empty_bytes_are_found_by_a_key(run: ProofRun) -> None:
 def test_what_a_source_changes_by_itself_is_not_called_served(
     mariadb: DatabaseServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rows that refer to one of their own table, and rows that take a changed key over."""
+    """Rows that refer to their own table, and rows to which a changed key cascades."""
     monkeypatch.setenv(PASSWORD_ENV, PASSWORD)
     folder = designed(tmp_path / "folder", mariadb.create("forum", FORUM), PATTERNS)
     unserved = {one.pattern: one.why for one in read_design(folder, WIDE).unserved}

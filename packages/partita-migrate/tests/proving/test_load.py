@@ -1,4 +1,4 @@
-"""Rates and peaks on the clock of a server that enforces capacity, and recovery."""
+"""Rates and peaks by the clock of a server that enforces capacity, and recovery."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ COUNT = "UPDATE counters SET hits = hits + 1 WHERE id = ?"
 
 
 def proven(path: Path, endpoint: str, rate: str, calls: int, later: str = "") -> ProofRun:
-    """`later`: the rate that is stated when the design is made already."""
+    """`later` is a rate that is stated only after the design was made."""
     url = sqlite_database(path / "counters.db", COUNTERS)
     settings = f'[source]\nurl = "{url}"\n\n[test]\nload_calls = {calls}\nrecovery = true\n'
     (path / "migration.toml").write_text(settings)
@@ -95,7 +95,7 @@ RENAME = "UPDATE clerks SET name = ? WHERE id = ?"
 
 
 def test_what_many_rows_lack_is_looked_up_once_for_each_key(tmp_path: Path, endpoint: str) -> None:
-    """Twenty times a second, two clerks for each of 400 sales would be hot; two of them are not."""
+    """Two clerks for each of 400 sales would be hot twenty times a second; two lookups are not."""
     url = sqlite_database(tmp_path / "sales.db", SALES)
     settings = f'[source]\nurl = "{url}"\n\n[test]\nload_calls = 100\nrecovery = false\n'
     (tmp_path / "migration.toml").write_text(settings)
@@ -163,7 +163,7 @@ def test_a_rehearsal_reads_whole_collections(tmp_path: Path, endpoint: str) -> N
     analyze(folder)
     model(folder)
     whole = check(prove(folder, name=WIDE, endpoint=endpoint), "stated rates")
-    assert "5,000 items, all of 5,050 that are under keys that are asked for" in whole.detail
+    assert "5,000 items: all under requested keys, out of 5,050" in whole.detail
     assert whole.outcome == "passed"
     part = check(prove(folder, name=WIDE, endpoint=endpoint, sample=100), "stated rates")
-    assert "items of a sample (collections are smaller" in part.detail
+    assert "items of a sample (item collections are smaller" in part.detail

@@ -1,4 +1,4 @@
-"""A private copy of MySQL is MySQL; what MariaDB would say of its statements proves nothing."""
+"""A private copy of MySQL is MySQL; MariaDB's answer to its statements would prove nothing."""
 
 from __future__ import annotations
 

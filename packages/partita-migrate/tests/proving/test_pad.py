@@ -1,4 +1,4 @@
-"""Blanks at the end of a text: sources that ignore them, designs that do, and some that do not."""
+"""Blanks at the end of texts: sources that ignore them, designs that do, and some that do not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A design is a claim: right ones are proven on all sources, all kinds of wrong ones refuted."""
+"""A design is a claim: right designs are proven on all sources, and all kinds of wrong ones
+refuted."""
 
 from __future__ import annotations
 
@@ -144,7 +145,8 @@ def test_types_in_one_range_that_nothing_tells_apart_are_refuted(
     partition = asked.key[0].attribute
 
     def careless(table: TableDesign) -> TableDesign:
-        """Loans lie in the same collection of the index, and the request takes what lies there."""
+        """Loans share a collection of the index with other items, and the request returns all of
+        them."""
         index = table.index(asked.index or "")
         assert index is not None and index.sort_key is not None
         (orders,) = [one for one in table.entities if one.name == "orders"]
@@ -293,7 +295,7 @@ def test_a_sample_is_asked_of_a_private_copy(narrowed: Narrowed, endpoint: str) 
     assert orders.processed == 300, "keys are tested on every row"
 
 
-# Stopped and called.
+# Stopped runs, and the command.
 
 
 def test_a_stopped_run_goes_on_with_what_is_left(
@@ -322,13 +324,13 @@ def test_a_stopped_run_goes_on_with_what_is_left(
 
 
 class Killed(BaseException):
-    """As if the process were gone."""
+    """Stands for the end of the process."""
 
 
 def test_rows_items_and_load_are_not_done_twice(
     narrowed: Narrowed, endpoint: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On a server that outlives the run; nothing is cleaned up by a process that is killed."""
+    """On a server that outlives the run; a killed process cleans up nothing."""
     folder = narrowed("customer", "newest orders")
     done: list[str] = []
     put, rows, make = put_all, SourceSnapshot.rows, StagedItems._make
@@ -339,7 +341,7 @@ def test_rows_items_and_load_are_not_done_twice(
             raise Killed
 
     monkeypatch.setattr(proving, "put_all", killed)
-    monkeypatch.setattr(proving, "_drop", lambda *_: None)
+    monkeypatch.setattr(proving, "_drop_tables", lambda *_: None)
     with pytest.raises(Killed):
         prove(folder, name=SINGLE, endpoint=endpoint)
     monkeypatch.undo()
@@ -365,7 +367,7 @@ def test_rows_items_and_load_are_not_done_twice(
     assert set(verdicts(run).values()) == {"proven"}
     assert done == []
     items = sum(one.items for one in run.acceptance)
-    # What one round of batches had brought was there.
+    # The items of one round of batches were there already.
     assert counts[-1] == items - BATCH_ITEMS * BATCHES_AT_ONCE
     assert [(one.processed, one.expected) for one in run.acceptance] == [
         (one.imported, one.processed) for one in run.acceptance

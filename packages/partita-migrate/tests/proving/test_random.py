@@ -1,4 +1,4 @@
-"""Databases and statements at random: whatever a design serves gives what SQL gives."""
+"""Random databases and statements: whatever a design serves gives the same rows as SQL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recovery: every table of a design is lost and restored, and what comes back is compared."""
+"""Recovery: every table of a design is lost and restored, and the restored items are compared."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from partita_migrate.proving.sandbox.design_tables import (
     create_tables,
     drop_tables,
     put_all,
-    scanned,
+    scan_items,
     wait_for,
 )
 from partita_migrate.proving.sandbox.private_dynamodb import DynamoDBClient
@@ -59,7 +59,7 @@ def test_every_table_that_holds_items_is_lost_and_comes_back(
     for one in checks:
         assert one.detail.startswith("6,070 items of 2 tables came back, each as it was, by")
     for name, size in SIZES.items():
-        items = list(scanned(server, prefix + name))
+        items = list(scan_items(server, prefix + name))
         assert len(items) == size
         assert not any(restore_checks.PROBE in item for item in items)
 

@@ -1,4 +1,4 @@
-"""Alternatives, texts in lower case, upserts and references: proven, and refuted if wrong."""
+"""Alternatives, lower-case comparisons, upserts and references: proven, and refuted if wrong."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_an_alternative_that_nothing_asks_for_is_not_called_served(
 def test_a_write_is_proven_by_the_requests_of_the_model_alone(
     accounts: Folder, endpoint: str
 ) -> None:
-    """Guards that are not written, copies that are not found, and a wrong key are refuted."""
+    """Missing guards, copies that are not found, and a wrong key are refuted."""
     design = read_design(accounts, WIDE)
 
     def alone(one: PatternAccess) -> PatternAccess:
@@ -206,7 +206,7 @@ def test_a_row_that_others_refer_to_is_not_deleted(
     run = mutated(folder, endpoint, blind)
     assert verdicts(run)["drop an owner"] == "differs"
     (found,) = [one for one in run.functional if one.pattern == "drop an owner"]
-    assert any("and the requests did" in one.what for one in found.differences)
+    assert any("but the requests were accepted" in one.what for one in found.differences)
 
 
 # Databases that no design was made for.
@@ -310,7 +310,7 @@ RATE_PATTERNS = {
 def test_values_that_the_source_itself_refuses_prove_nothing(
     server: DatabaseServer, tmp_path: Path, endpoint: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """New keys fit a short column, and what no column holds is no difference."""
+    """New keys fit a short column; values that no column can hold are not a difference."""
     monkeypatch.setenv(PASSWORD_ENV, PASSWORD)
     folder = designed(tmp_path / "folder", server.create("rates", RATES), RATE_PATTERNS)
     run = prove(folder, name=SINGLE, endpoint=endpoint)

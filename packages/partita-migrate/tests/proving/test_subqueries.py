@@ -1,4 +1,4 @@
-"""Views, EXISTS, IN (SELECT ...) and their opposites: proven, priced, and refuted if wrong."""
+"""Views, EXISTS, IN (SELECT ...) and their negations: proven, priced, and refuted if wrong."""
 
 from __future__ import annotations
 

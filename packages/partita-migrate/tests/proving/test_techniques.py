@@ -59,7 +59,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Folder]:
 
 
 def narrowed(folder: Folder, path: Path, schema: str, *names: str, more: str = "") -> Folder:
-    """The same source, with some of its patterns and other expectations."""
+    """Returns the same source with only some patterns and other expectations."""
     shutil.copytree(folder.path, path / "narrow")
     chosen = {name: public.SCHEMAS[schema].patterns[name] for name in names}
     narrow = path / "narrow"
@@ -128,7 +128,7 @@ EDGE_PATTERNS = {
 
 
 def test_edges_hot_keys_and_rows_that_go_with_others(tmp_path: Path, endpoint: str) -> None:
-    """An adjacency list, a cache, and an index by value for a CASCADE; each with what it costs."""
+    """An adjacency list, a cache, and an index by value for a CASCADE, each with its cost."""
     url = sqlite_database(tmp_path / "source.db", EDGES)
     folder = designed(tmp_path / "folder", url, EDGE_PATTERNS, KEEPING)
     written = (folder.path / "patterns.toml").read_text()
@@ -171,7 +171,7 @@ def test_the_latest_of_a_large_table_are_in_partitions_by_date(
 def test_partitions_by_date_are_not_proposed_for_more_writes_than_one_takes(
     folders: dict[str, Folder], tmp_path: Path
 ) -> None:
-    """All that is written now is in the newest."""
+    """All current writes go to the newest partition."""
     folder = narrowed(
         folders["tpcc"], tmp_path, "tpcc", "latest orders", "new order",
         more="[expect.orders]\nrows = 50_000_000\n",
@@ -216,11 +216,11 @@ def test_a_sparse_index_of_other_rows_is_refuted(
     assert verdicts(run)["not yet gone"] == "differs"
 
 
-# What lies beside the tables.
+# What is kept beside the tables.
 
 
 def items_of(folder: Folder, design: Design, path: Path) -> list[tuple[str, Item]]:
-    """Of every row, by the function that all stages use."""
+    """Returns the items of every row, made by the function that all stages use."""
     inventory = read_volumes(folder).inventory
     with connect(folder) as source, SourceSnapshot(source, inventory) as snapshot:
         staging = StagedRows(path / "rows", inventory, design)
@@ -296,7 +296,7 @@ def test_the_function_that_keeps_an_aggregate_counts_what_sql_counts(
 def test_a_group_that_one_item_cannot_count_is_kept_in_several(
     folders: dict[str, Folder], tmp_path: Path, endpoint: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Everything is voted today: 1,200 votes a second are 2,400 write units on one item."""
+    """All votes are of today: 1,200 votes a second are 2,400 write units on one item."""
     more = "[expect.votes]\nitem_kb = 100\n"
     folder = narrowed(
         folders["questions"], tmp_path, "questions", "votes of a day", "vote", more=more
@@ -323,7 +323,7 @@ def test_a_group_that_one_item_cannot_count_is_kept_in_several(
     try:
         vote = {"entity_type": {"S": "votes"}, "day": {"S": "2026-11-18"}}
         records = [{"eventID": str(number), "dynamodb": {"NewImage": vote}} for number in range(40)]
-        # Some come twice, as a stream gives them after a failure.
+        # Some records come twice, as a stream delivers them after a failure.
         function["handler"]({"Records": [*records, *records[:7]]}, None)
         found = table.scan(TableName=function["TABLE"])["Items"]
         kept = {

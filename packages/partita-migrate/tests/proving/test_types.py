@@ -1,4 +1,4 @@
-"""Types of PostgreSQL whose literals and orders are not those of their texts."""
+"""Types of PostgreSQL whose literals and order differ from those of their texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes: their proof writes rows, and what they do to rows that refer to one another."""
+"""Writes: their proof changes rows, and rows that refer to one another."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ STAFF_PATTERNS = {
 
 @pytest.fixture(scope="module")
 def staff(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Folder]:
-    """By what the settings say besides."""
+    """Returns the folder with further settings."""
 
     def made(more: str) -> Folder:
         path = tmp_path_factory.mktemp("staff")

@@ -185,7 +185,7 @@ def test_goals_decide_the_strategy(server: DatabaseServer, make_folder: MakeFold
     planned = plan(make_folder(url, still))
     assert planned.challenges == []
     assert "parallel" not in {step.phase for step in planned.recovery}
-    with pytest.raises(PartitaError, match=r"\[goals\] is not as it should be: .*cutover"):
+    with pytest.raises(PartitaError, match=r"\[goals\] does not have the expected form: .*cutover"):
         plan(make_folder(url, '[goals]\ncutover = "someday"\n'))
 
 

@@ -76,7 +76,9 @@ def test_a_stage_that_has_not_run_is_named(folder: Folder) -> None:
 
 def test_a_file_that_was_spoiled_is_named(folder: Folder) -> None:
     folder.write_text("inventory.json", '{"dialect": 5}')
-    with pytest.raises(PartitaError, match=r"inventory\.json is not as it should be: .*dialect"):
+    with pytest.raises(
+        PartitaError, match=r"inventory\.json does not have the expected form: .*dialect"
+    ):
         read_inventory(folder)
 
 
@@ -85,9 +87,9 @@ def test_a_file_that_was_spoiled_is_named(folder: Folder) -> None:
     [
         ("[source]\nurl", r"migration\.toml is not valid TOML: .*"),
         ("[sauce]\n", r"unknown section \[sauce\]; known are \[source\], \[goals\]"),
-        ("source = 5", r"\[source\] is not as it should be: Expected `object`"),
-        ('[source]\nurl = "x"\nurll = 1', r"\[source\] is not as it should be: .*`urll`"),
-        ("[source]\nurl = 5", r"\[source\] is not as it should be: Expected `str`"),
+        ("source = 5", r"\[source\] does not have the expected form: Expected `object`"),
+        ('[source]\nurl = "x"\nurll = 1', r"\[source\] does not have the expected form: .*`urll`"),
+        ("[source]\nurl = 5", r"\[source\] does not have the expected form: Expected `str`"),
         ("[source]\nstatement_seconds_max = 0", r"Expected `float` > 0\.0"),
         ('[source]\npassword = "hush"', "keep it in an environment variable"),
     ],

@@ -91,7 +91,7 @@ def test_every_option_that_names_a_file_has_a_row() -> None:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Of a server that has everything on, and has been used."""
+    """The entries of a server with everything switched on, after some use."""
     data, key = tmp_path_factory.mktemp("data"), tmp_path_factory.mktemp("key") / "key"
     data.chmod(0o700)
     key.write_text(token_hex(32))

@@ -2,7 +2,7 @@
 
 A class has its wire name (`__type`), its HTTP status, and the member in which AWS sends the text
 (`message` for the service's own errors, `Message` for those of its protocol layer). Only
-`protocol.envelope` turns an error into a response.
+`server/protocol` turns an error into a response.
 """
 
 from __future__ import annotations

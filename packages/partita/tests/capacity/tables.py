@@ -26,7 +26,7 @@ def once(database: testing.Database) -> Any:
 
 
 def page(database: testing.Database, target: str) -> Any:
-    """What GET shows: JSON decoded, text as it is."""
+    """Returns the response of a GET: JSON decoded, text as it is."""
     body = database.answer(HttpRequest(b"GET", target.encode())).body
     return json.loads(body) if body.startswith(b"{") else body.decode()
 

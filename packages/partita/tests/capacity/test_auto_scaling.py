@@ -28,7 +28,7 @@ def units(client: Any) -> tuple[int, int]:
 
 
 def write_minutes(database: testing.Database, client: Any, rate: float, minutes: int) -> None:
-    """Consume so many units a second, a minute at a time, and let the upkeep look."""
+    """Consume units at a constant rate for some minutes, with background jobs every minute."""
     for _ in range(minutes):
         kilobytes = round(rate * 60)
         for _ in range(kilobytes // 300):

@@ -33,7 +33,7 @@ def kinesis(database: Any, shards: int | None = 1) -> Any:
 
 
 def put(client: Any, count: int, size: int = 10, key: str = "k") -> int:
-    """How many of so many records were refused."""
+    """Puts a number of records, and returns how many were refused."""
     records = [{"Data": b"x" * (size - len(key)), "PartitionKey": key}] * count
     answer = client.put_records(StreamName=STREAM, Records=records)
     refused = [one for one in answer["Records"] if "ErrorCode" in one]

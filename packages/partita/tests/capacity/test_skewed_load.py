@@ -53,7 +53,7 @@ def cast(client: Any, key: str) -> bool:
 def poll(
     database: testing.Database, client: Any, keys_of: dict[str, list[str]], seconds: int
 ) -> Counter[str]:
-    """Vote for so many seconds; the throttled votes by candidate."""
+    """Vote for some seconds, and return the number of throttled votes by candidate."""
     for keys in keys_of.values():
         for key in keys:
             client.put_item(TableName="votes", Item=item(key, photo="x" * 9 * 1024))

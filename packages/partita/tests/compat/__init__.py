@@ -1,4 +1,4 @@
-"""The same requests to Partita and to DynamoDB Local, and the full answers compared.
+"""Sends the same requests to Partita and DynamoDB Local, and compares the whole responses.
 
 `cases_*.py` say what is sent, one module per family of operations, in the notation of
 `notation.py`. `console_endpoints.py` plays a case to a server, `response_members.py` takes out of

@@ -1,4 +1,4 @@
-"""An answer in a form in which two servers can be compared; the ONE place that leaves things out.
+"""Responses in a form that can be compared between two servers; the ONE place that omits anything.
 
 What no two servers could share (times, ids, ARNs, shards) is compared by its shape. What only one
 of them has goes, how far they are with their work, and where the envelope of DynamoDB Local is
@@ -116,7 +116,7 @@ def canonical(value: Any) -> str:
 
 
 def normalised(status: int, content: bytes, unordered: Iterable[str] = ()) -> Answer:
-    """The answer without what is volatile, with lists that have no order in one order."""
+    """Returns a response without volatile members, and with unordered lists sorted."""
     try:
         body = json.loads(content) if content else {}
     except ValueError:
@@ -133,7 +133,7 @@ def normalised(status: int, content: bytes, unordered: Iterable[str] = ()) -> An
 
 
 def _refusal(status: int, body: Body) -> Answer:
-    """`__type` without its namespace, when that is the one that the service has."""
+    """Returns `__type` without its namespace, if that is the service's."""
     members = dict(body)
     namespace, _, name = members.pop("__type", "").rpartition("#")
     kind = name if namespace == NAMESPACES.get(name, NAMESPACE) else f"{namespace}#{name}"
@@ -150,7 +150,7 @@ def _in_order(types: re.Match[str]) -> str:
 
 
 def _comparable(value: Any) -> Any:
-    """Without what is volatile, with shapes for what no two servers share."""
+    """Returns a value without volatile members, with shapes in place of times, ids and the like."""
     if isinstance(value, dict):
         kept = {name: member for name, member in value.items() if name not in VOLATILE}
         kept |= dict.fromkeys(kept.keys() & OPAQUE, "...")
@@ -174,7 +174,7 @@ def _comparable_member(name: str, value: Any) -> Any:
 
 
 def _description(table: Body, *, finished: bool) -> Body:
-    """A table as CreateTable or DescribeTable tells of it."""
+    """Normalizes a table description of CreateTable or DescribeTable."""
     if "StreamSpecification" not in table:
         # DynamoDB Local tells of the streams that tables of the same name have had.
         for name in ("LatestStreamArn", "LatestStreamLabel"):

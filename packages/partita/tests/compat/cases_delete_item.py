@@ -1,4 +1,4 @@
-"""DeleteItem: what goes, what is returned, and its own order of refusals."""
+"""DeleteItem: what is removed and returned, and the order of its errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PartiQL that nobody thought of: statements that are made from good ones by mutation.
+"""Unusual PartiQL: statements made from valid ones by mutation.
 
 DynamoDB Local answers a few of them by evaluating comparisons inside of comparisons, which Partita
 refuses: those are left out.

@@ -68,7 +68,7 @@ SETUP = (
 
 
 def run(statement: str, *parameters: Any, **more: Any) -> Step:
-    """One statement; what it reads may come in any order."""
+    """A case with one statement whose items may be returned in any order."""
     step = send("ExecuteStatement", Statement=statement, Parameters=parameters or None, **more)
     return unordered(step, "Items")
 

@@ -1,4 +1,4 @@
-"""PutItem: what it replaces and returns, keys, and its own order of refusals."""
+"""PutItem: what it replaces and returns, keys, and the order of its errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests that are no requests: JSON that is none, other types, operations that do not exist."""
+"""Invalid requests: invalid JSON, wrong types, unknown operations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""UpdateItem: all four clauses, nested paths, what is returned, and every way to be refused."""
+"""UpdateItem: all four clauses, nested paths, returned attributes, and every error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values of all ten types, numbers, sets, sizes and nesting: what is stored, what is refused."""
+"""Values of all ten types, numbers, sets, sizes and nesting: stored values and errors."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def _give_up(code: int, said: IO[str]) -> NoReturn:
 
 
 def may_be_skipped(environment: Mapping[str, str]) -> bool:
-    """Whether DynamoDB Local may be unavailable: in CI only for what is not installed."""
+    """True when DynamoDB Local may be unavailable: in CI, only if its tools are not installed."""
     path = environment.get("PATH")
     installed = all(shutil.which(tool, path=path) for tool in ("java", "npm"))
     return not (installed and environment.get("CI"))

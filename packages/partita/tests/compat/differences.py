@@ -1,4 +1,4 @@
-"""Where Partita answers otherwise than DynamoDB Local on purpose, and why.
+"""The responses in which Partita intentionally differs from DynamoDB Local, and the reasons.
 
 The service is the measure. DynamoDB Local has older texts in many places, checks some things in
 another order and does not know some features; where the service's own answer is known, Partita
@@ -57,11 +57,11 @@ class Difference:
     local: str
     partita: str
     cases: tuple[tuple[str, frozenset[int]], ...] = ()
-    """Each with the numbers of its requests, none for all of them."""
+    """The cases, each with the numbers of its requests; no numbers mean all requests."""
     operations: tuple[str, ...] = ()
 
     def meets(self, case: str, number: int, step: Step, local: str) -> bool:
-        """Whether this is about that request, and DynamoDB Local says what it is listed with."""
+        """True when the difference lists this request, with this response of DynamoDB Local."""
         return (
             (not self.cases or self._names(case, number))
             and (not self.operations or step.operation in self.operations)
@@ -69,7 +69,7 @@ class Difference:
         )
 
     def expects(self, step: Step, local: str, partita: str) -> bool:
-        """Whether Partita says what it is listed with."""
+        """True when Partita's response is the listed one."""
         known = _said(self.local, local, step)
         assert known is not None
         known.pop(ASKED, None)
@@ -80,7 +80,7 @@ class Difference:
 
     @property
     def unbound(self) -> set[str]:
-        """What stands for anything on one side only."""
+        """Returns the variables that only one side has, which match any text."""
         local, partita = variables(self.local), variables(self.partita)
         return (local ^ partita) - {ASKED}
 
@@ -92,7 +92,7 @@ def variables(side: str) -> set[str]:
 def _said(
     side: str, text: str, step: Step, known: tuple[tuple[str, str], ...] = ()
 ) -> dict[str, str] | None:
-    """What the variables of a side stand for in a text, or None when the text is another."""
+    """Returns the values of a side's variables in a text, or None if the text does not match."""
     match = _pattern(side, known).fullmatch(text)
     if match is None:
         return None
@@ -101,7 +101,7 @@ def _said(
 
 
 def _texts(body: Any) -> set[str]:
-    """All texts of a request."""
+    """Returns all texts of a request."""
     if isinstance(body, dict):
         return set(body).union(*map(_texts, body.values()))
     if isinstance(body, list):
@@ -111,7 +111,7 @@ def _texts(body: Any) -> set[str]:
 
 @cache
 def _pattern(side: str, known: tuple[tuple[str, str], ...] = ()) -> re.Pattern[str]:
-    """The side as a regular expression; what is known already must be met again."""
+    """Returns a side as a regular expression; variables that have a value already must match it."""
     filled = dict(known)
     parts: list[str] = []
     for number, part in enumerate(re.split(r"\$([a-z]+)", side)):

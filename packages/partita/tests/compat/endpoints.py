@@ -37,7 +37,7 @@ CONTINUATIONS = (
 
 
 class Endpoint:
-    """A server, over one connection that is kept open."""
+    """A client of a server, over one connection that stays open."""
 
     def __init__(self, url: str) -> None:
         address = urlsplit(url)
@@ -61,14 +61,14 @@ class Endpoint:
 
     @cached_property
     def _arns(self) -> str:
-        """What ARNs begin with here, taken from a table that is there."""
+        """Returns the beginning of this server's ARNs, taken from an existing table."""
         names = json.loads(self._post("ListTables", "{}")[1])["TableNames"]
         table = json.loads(self._post("DescribeTable", json.dumps({"TableName": names[0]}))[1])
         arn: str = table["Table"]["TableArn"]
         return arn.removesuffix(f"table/{names[0]}")
 
     def _of_stream(self, placeholder: re.Match[str]) -> str:
-        """What a placeholder stands for: the last stream of a table, a shard or an iterator."""
+        """Returns a placeholder's value: the last stream of a table, a shard or an iterator."""
         kind, table = placeholder.groups()
         arn = self._ask("DescribeTable", {"TableName": table})["Table"]["LatestStreamArn"]
         if kind == "stream":
@@ -154,7 +154,7 @@ class Endpoint:
         return pages
 
     def _remove(self, table: str) -> None:
-        """Away with a table of a case, whatever state the case left it in."""
+        """Deletes a table of a case, in whatever state the case left it."""
         status, content = self.post("DeleteTable", {"TableName": table})
         if status != 200 and b"protected against deletion" in content:
             self.post("UpdateTable", {"TableName": table, "DeletionProtectionEnabled": False})

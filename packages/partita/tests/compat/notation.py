@@ -1,4 +1,4 @@
-"""How the cases are written: values, requests, tables and the case itself, as plain data.
+"""The notation of the cases: values, requests, tables and cases as plain data.
 
 A case is a statement with the requests that show it. Each request is sent to both servers, and
 their answers must be the same. `given(...)` are the requests that come before; they must succeed
@@ -76,7 +76,7 @@ def nested(levels: int) -> Value:
 
 @dataclass(frozen=True)
 class Step:
-    """One request; `body` is sent as it is when it is text.
+    """A request; if `body` is text, it is sent unchanged.
 
     `unordered` are the lists of the answer that have no order, as paths ("Responses.Things");
     with `to_the_end` the pages of the answer are followed, and all of them are compared.
@@ -117,7 +117,7 @@ def send(operation: str, body: Body | str | None = None, **members: Any) -> Step
 
 
 def mentioned(text: str, known: Mapping[str, Named]) -> dict[str, Named] | None:
-    """Of the names or values, those that an expression uses: one too many would be refused."""
+    """Returns the names or values that an expression uses, because unused ones would be refused."""
     words = "".join(c if c.isalnum() or c in ":#_" else " " for c in text).split()
     return {word: known[word] for word in known if word in words} or None
 
@@ -144,7 +144,7 @@ def key_schema(*attributes: str) -> list[dict[str, str]]:
 
 
 def definitions(*attributes: str) -> list[dict[str, str]]:
-    """Each attribute once, in the order of its first mention."""
+    """Returns each attribute once, in the order of first use."""
     pairs = dict(attribute.split(":") for attribute in attributes)
     return [{"AttributeName": name, "AttributeType": kind} for name, kind in pairs.items()]
 

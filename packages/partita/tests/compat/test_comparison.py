@@ -1,4 +1,4 @@
-"""The comparison itself: what it takes for the same, what it does not, and when it is skipped."""
+"""The comparison itself: what it treats as equal, what as different, and when it is skipped."""
 
 from __future__ import annotations
 

@@ -186,7 +186,7 @@ def test_the_answers_are_the_same(
 
 
 def _compare(case: str, number: int, step: Step, local: Answer, partita: Answer) -> str | None:
-    """What is wrong with Partita's answer, if anything is."""
+    """Returns what is wrong with Partita's response, or None."""
     said = str(local)
     listed = difference(case, number, step, said)
     if listed is None:

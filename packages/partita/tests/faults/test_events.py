@@ -193,7 +193,7 @@ def test_twenty_kills_lose_no_record(
 CONSUMER = """
 import asyncio, sys
 from partita.client import Client
-from partita.client.consumer.kinesis_consumer import Consumer
+from partita.client.consumer import Consumer
 
 url, stream, path = sys.argv[1:]
 

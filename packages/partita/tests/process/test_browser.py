@@ -61,7 +61,7 @@ def serving() -> Iterator[str]:
 
 
 def fetched(browser: Browser, url: str, options: str = "{}") -> Any:
-    """Status, body and request id as the page sees them; or the error that it sees instead."""
+    """Returns status, body and request id as the page sees them, or the error that it sees."""
     return browser.evaluate(
         f"fetch({json.dumps(url)}, {options}).then(async answer => "
         "[answer.status, await answer.text(), answer.headers.get('x-amzn-requestid')])"

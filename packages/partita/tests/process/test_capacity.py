@@ -22,7 +22,7 @@ def create(client: Any) -> None:
 
 
 def vote(client: Any, times: int) -> int:
-    """How many of so many writes were throttled."""
+    """Writes `times` times. Returns how many of the writes were throttled."""
     throttled = 0
     for _ in range(times):
         try:

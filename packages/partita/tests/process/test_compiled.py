@@ -1,4 +1,4 @@
-"""When the compiled modules are used, and how they come about: a small package, really compiled."""
+"""When compiled modules are used, and how they are built: a small package is really compiled."""
 
 from __future__ import annotations
 
@@ -48,13 +48,14 @@ class Amount:
 """
 MODULES = {
     "hot.py": HOT,
-    "call_rates.py": RATES,
+    "rates.py": RATES,
     "amounts.py": AMOUNTS,
-    "capacity_units.py": "UNIT = 1\n",
-    "lazy_commands.py": "ROUNDING = 0\n",
+    "units.py": "UNIT = 1\n",
+    "late.py": "ROUNDING = 0\n",
     "apart.py": "",
 }
-COMPILED_IN = sorted({*MODULES, "__init__.py", "compiled_modules.py"} - {"apart.py"})
+COMPILING = "installation/compiled_modules.py"
+COMPILED_IN = sorted({*MODULES, "__init__.py", COMPILING} - {"apart.py"})
 SOURCE = "packages/partita/src/partita"
 SHARED_LIBRARY = f"{compiled_modules.PARTITA.shared_library}{compiled_modules.ABI}"
 LIBRARIES = (SHARED_LIBRARY, f"partita/hot{compiled_modules.ABI}")
@@ -63,7 +64,7 @@ pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no 
 
 
 class Tree:
-    """A clone of the project with one hot module and what that imports."""
+    """A clone of the project with one hot module and its imports."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -81,7 +82,7 @@ class Tree:
         return self._start([str(self.root / SCRIPT), *options], CC=str(compiler))
 
     def imported(self, **environment: str) -> tuple[str, str]:
-        """The kind of file that the hot module comes from, and what was said."""
+        """Imports the hot module. Returns the kind of its file, and the messages."""
         show = "import partita.hot; print(partita.hot.__file__)"
         with self._start(["-c", show], **environment) as process:
             output, errors = process.communicate()
@@ -109,16 +110,21 @@ class Tree:
 @pytest.fixture(scope="module")
 def compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tree = Tree(tmp_path_factory.mktemp("compiled") / "tree")
-    tree.package.mkdir(parents=True)
+    (tree.package / "installation").mkdir(parents=True)
     (tree.root / "scripts").mkdir()
-    for name in (SCRIPT, "requirements-compile.txt", f"{SOURCE}/__init__.py"):
+    for name in (
+        SCRIPT,
+        "requirements-compile.txt",
+        f"{SOURCE}/__init__.py",
+        f"{SOURCE}/installation/__init__.py",
+    ):
         shutil.copy(ROOT / name, tree.root / name)
-    ours = (ROOT / SOURCE / "compiled_modules.py").read_text()
+    ours = (ROOT / SOURCE / COMPILING).read_text()
     one_module, count = re.subn(
         r"^MODULES = \(.*?^\)", 'MODULES = ("hot.py",)', ours, flags=re.DOTALL | re.MULTILINE
     )
     assert count == 1
-    for name, text in {**MODULES, "compiled_modules.py": one_module}.items():
+    for name, text in {**MODULES, COMPILING: one_module}.items():
         (tree.package / name).write_text(text)
     done = tree.compile("--require")
     assert done.returncode == 0, done.stderr
@@ -132,7 +138,7 @@ def tree(compiled_once: Path, tmp_path: Path) -> Tree:
 
 @pytest.fixture
 def waiting_compiler(tmp_path: Path) -> Path:
-    """A compiler that says `started` and waits until somebody says `go`."""
+    """A compiler that writes `started` and waits for `go`."""
     return _compiler(
         tmp_path, f"touch {tmp_path}/started; until [ -e {tmp_path}/go ]; do sleep 0.05; done"
     )
@@ -177,8 +183,8 @@ class TestChoice:
         assert tree.imported() == ("compiled", "")
 
     def test_a_file_that_is_gone_counts_as_edited(self, tree: Tree) -> None:
-        (tree.package / "capacity_units.py").unlink()
-        (tree.package / "call_rates.py").write_text("RATE = 3\n")
+        (tree.package / "units.py").unlink()
+        (tree.package / "rates.py").write_text("RATE = 3\n")
         assert tree.imported() == ("plain", "")
 
     def test_an_abi_of_another_python_is_not_loaded(self, tree: Tree) -> None:
@@ -268,7 +274,7 @@ class TestCompiling:
     def test_an_interruption_leaves_no_half_of_a_build(
         self, tree: Tree, tmp_path: Path, waiting_compiler: Path
     ) -> None:
-        with (tree.package / "capacity_units.py").open("a") as file:
+        with (tree.package / "units.py").open("a") as file:
             file.write("# edited\n")
         with tree.compiling(compiler=waiting_compiler) as process:
             _wait_for(tmp_path / "started")

@@ -50,19 +50,19 @@ def _last(name: str) -> str:
 
 
 def _copied() -> list[str]:
-    """What the build takes from this tree."""
+    """Returns what the build copies from this tree."""
     copies = [shlex.split(value) for name, value in BUILD_STAGE if name == "COPY"]
     return [source for copy in copies for source in copy[:-1]]
 
 
 def _environment() -> dict[str, str]:
-    """What a container sets, apart from its path."""
+    """Returns the environment of a container, without its PATH."""
     words = shlex.split(_last("ENV").replace("\\\n", " "))
     return dict(word.split("=", 1) for word in words if not word.startswith("PATH="))
 
 
 def _documented() -> list[list[str]]:
-    """The arguments of each server that docs/how-to/install.md runs in a container."""
+    """Returns the arguments of each server that docs/how-to/install.md runs in a container."""
     text = (ROOT / "docs/how-to/install.md").read_text()
     lines = re.findall(r"^\$ docker run .* partita( serve.*)?$", text, re.MULTILINE)
     assert len(lines) == 3
@@ -70,7 +70,7 @@ def _documented() -> list[list[str]]:
 
 
 def _replaced(command: list[str], values: dict[str, str]) -> list[str]:
-    """With other values of options, so that it runs on any machine."""
+    """Replaces the values of some options, so that the command runs on any machine."""
     after = dict(zip(command[1:], command, strict=False))
     return [values.get(after.get(word, ""), word) for word in command]
 
@@ -84,7 +84,7 @@ def context(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _is_ignored(name: str, rules: list[str]) -> bool:
-    """By the last rule that a file, or a folder that it is in, agrees with."""
+    """True if the last rule that matches a file, or a folder around it, ignores it."""
     parts = name.split("/")
     paths = ["/".join(parts[:length]) for length in range(1, len(parts) + 1)]
     ignored = False
@@ -168,14 +168,14 @@ class TestDockerfile:
 
 
 def _steps() -> Iterator[str]:
-    """What the build runs, apart from the installation of the compiler."""
+    """Yields what the build runs, except for the installation of the compiler."""
     for name, value in BUILD_STAGE:
         if name == "RUN" and not value.startswith("apt-get"):
             yield value.replace("python -m venv", f"{sys.executable} -m venv")
 
 
 def _health(port: int) -> int:
-    """The exit code of the health check."""
+    """Returns the exit code of the health check."""
     check = _last("HEALTHCHECK").partition("CMD")[2]
     program = json.loads(check)[2].replace(f":{_last('EXPOSE')}/", f":{port}/")
     asked = [sys.executable, "-c", program]

@@ -33,14 +33,14 @@ WORKERS = 4
 REQUESTS_PER_CONNECTION = 100
 KEYS = 300
 EXPRESSIONS_KEPT_MAX = 3_000
-"""More than are kept of any kind."""
+"""More expressions than any cache keeps."""
 
 MEMORY_GROWTH_BYTES_MAX = 3 << 20
-"""From the end of the warm-up to the end, along the line through all samples."""
+"""The allowed growth from the end of the warm-up to the end, by a line through all samples."""
 FOLDER_GROWTH_BYTES_MAX = 4 << 20
-"""Besides what a stream has to keep for a day."""
+"""The allowed growth besides the records that a stream keeps for a day."""
 STREAM_RECORD_BYTES_MAX = 1_000
-"""A record of the items below, with its share of half-empty pages."""
+"""The size of a stream record of the items below, with its share of half-empty pages."""
 
 MIXED, STREAMED, INDEX = "mixed", "streamed", "by-group"
 OPERATIONS, STREAMS = "DynamoDB_20120810", "DynamoDBStreams_20120810"
@@ -61,13 +61,13 @@ Json = dict[str, Any]
 
 @dataclass
 class Worker:
-    """A client that does what chance tells it, on connections that it gives up now and then."""
+    """A client that sends random requests, and opens a new connection now and then."""
 
     port: int
     chance: random.Random
     answers: dict[int, int] = field(default_factory=dict)
     records: int = 0
-    """How many changes the stream was given."""
+    """The number of changes that were written to the stream."""
     _connection: http.client.HTTPConnection | None = None
 
     def work(self, until: threading.Event) -> None:
@@ -129,7 +129,7 @@ def query(worker: Worker) -> None:
 
 
 def scan(worker: Worker) -> None:
-    """Each time with a filter that nobody has used before."""
+    """Scans with a new filter each time."""
     name = f"a{worker.chance.randrange(1 << 40)}"
     worker.ask("Scan", TableName=MIXED, FilterExpression=f"attribute_not_exists({name})", Limit=20)
 
@@ -139,7 +139,7 @@ def put(worker: Worker) -> None:
 
 
 def update(worker: Worker) -> None:
-    """Often refused: the item is not there, or the count is too high."""
+    """Updates an item. This is often refused: the item does not exist, or the count is too high."""
     worker.ask(
         "UpdateItem",
         TableName=MIXED,
@@ -202,7 +202,7 @@ def read_stream(worker: Worker) -> None:
 
 
 def execute_statement(worker: Worker) -> None:
-    """Each time with a text that nobody has used before."""
+    """Executes a statement with a new text each time."""
     key = worker.key()["pk"]["S"]
     number = worker.chance.randrange(1 << 40)
     statement = worker.chance.choice(
@@ -217,7 +217,7 @@ def execute_statement(worker: Worker) -> None:
 
 
 def be_refused(worker: Worker) -> None:
-    """For a reason that nobody has given before."""
+    """Sends a request that is refused with a new message each time."""
     word = f"a{worker.chance.randrange(1 << 40)}"
     operation, request = worker.chance.choice(
         (
@@ -234,7 +234,7 @@ def be_refused(worker: Worker) -> None:
 
 
 def come_and_go(worker: Worker) -> None:
-    """A connection that says nothing, half a request, or nonsense."""
+    """Opens a connection and sends nothing, half a request, or nonsense."""
     said = worker.chance.choice((b"", b"POST / HTTP/1.1\r\nContent-Le", b"nonsense\r\n\r\n"))
     with closing(socket.create_connection(("127.0.0.1", worker.port), 60)) as connection:
         connection.sendall(said)
@@ -259,7 +259,7 @@ ACTIONS: dict[Callable[[Worker], None], int] = {
 
 
 def fill_what_is_kept(worker: Worker) -> None:
-    """Compiled expressions are kept up to a bound that the load alone would reach late."""
+    """Fills the caches of compiled expressions, whose limits the load alone would reach late."""
     table_and_key: Json = {"TableName": MIXED, "Key": worker.key()}
     for number in range(EXPRESSIONS_KEPT_MAX):
         word = f"w{number}"
@@ -320,7 +320,7 @@ class Sample:
 
 
 def memory_bytes(pid: int) -> int:
-    """Resident, without the pages of the data file, which count as the folder's."""
+    """Returns the resident memory without the mapped data file, which is measured as the folder."""
     status = Path(f"/proc/{pid}/status").read_text()
     (line,) = (line for line in status.splitlines() if line.startswith("RssAnon:"))
     return int(line.split()[1]) * 1024
@@ -339,7 +339,7 @@ def sampled(pid: int, folder: Path, workers: list[Worker], seconds: float) -> It
 
 
 def growth(samples: list[Sample], value: Callable[[Sample], int]) -> float:
-    """How much higher the line through all samples ends than it begins."""
+    """Returns how much the line through all samples rises from its beginning to its end."""
     times = [sample.seconds for sample in samples]
     slope = linear_regression(times, [value(sample) for sample in samples]).slope
     return slope * (times[-1] - times[0])

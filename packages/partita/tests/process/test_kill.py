@@ -56,7 +56,7 @@ def create_table(client: Any) -> None:
 
 
 class Load:
-    """Writers that note what was acknowledged, and what was asked for without an answer."""
+    """Writers that remember which writes were acknowledged, and which got no answer."""
 
     def __init__(self, client: Any, round_number: int) -> None:
         self._client = client
@@ -65,7 +65,7 @@ class Load:
         self._lock = threading.Lock()
         self.enough = threading.Event()
         self.puts: dict[tuple[str, str], int] = {}
-        """Item to the version that was last acknowledged."""
+        """The last acknowledged version of each item."""
         self.unsure: set[tuple[str, str]] = set()
         self.deleted: set[tuple[str, str]] = set()
         self.transactions: set[str] = set()
@@ -77,7 +77,7 @@ class Load:
                 self.enough.set()
 
     def put_and_delete(self, writer: int) -> None:
-        """Each writer has items of its own: put, put again, and every third one deleted."""
+        """Writes until stopped: puts its own items twice, and deletes every third one."""
         for number in range(1_000_000):
             key = (f"{self._round}-{writer}", str(number))
             try:

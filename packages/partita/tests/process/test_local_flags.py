@@ -81,7 +81,7 @@ def test_transient_statuses_are_delayed(serve: Any) -> None:
     client = serve("local", "-inMemory", "-port", "0", "-delayTransientStatuses").client()
 
     def is_busy(table: str) -> bool:
-        """Whether a new table can be seen, and not yet be deleted."""
+        """True if a new table is visible but cannot be deleted yet."""
         client.create_table(
             TableName=table,
             KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
@@ -131,8 +131,8 @@ def test_version_prints_it(run: Any, flag: str) -> None:
         (("-dbPath",), "-dbPath needs a value"),
         (("-cors", "a b"), "'a b' is not an origin"),
         # DynamoDB Local refuses this pair too.
-        (("-inMemory", "-dbPath", "somewhere"), "-inMemory and -dbPath exclude each other"),
-        (("--inMemory", "--dbPath", "somewhere"), "-inMemory and -dbPath exclude each other"),
+        (("-inMemory", "-dbPath", "somewhere"), "Give -inMemory or -dbPath, not both"),
+        (("--inMemory", "--dbPath", "somewhere"), "Give -inMemory or -dbPath, not both"),
     ],
     ids=str,
 )

@@ -1,4 +1,4 @@
-"""A new clone with what `make run` installs, and nothing else: every door of it opens."""
+"""A new clone with only what `make run` installs: all commands work."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ class Refusing:
 assert {"psycopg", "psycopg_pool", "sqlalchemy", "sqlglot", "mypy"} <= extra
 sys.meta_path.insert(0, Refusing())
 """
-"""Refuses to import what requirements.txt does not have, although it is installed here."""
+"""Refuses to import packages outside requirements.txt, although they are installed here."""
 IMPORT_COMPILED = """
 from importlib import import_module
-from partita import compiled
+from partita.installation import compiled_modules
 
-for module in compiled.MODULES:
+for module in compiled_modules.MODULES:
     import_module("partita." + module.removesuffix(".py").replace("/", "."))
 """
 HELP_OF_ALL = """
@@ -70,7 +70,7 @@ RUN = "from partita.cli import main; main()"
 
 
 def _plain() -> str:
-    """The packages of requirements.txt, and Partita."""
+    """Returns the packages of requirements.txt and Partita's own."""
     pins = (ROOT / "requirements.txt").read_text()
     return " ".join(
         ["partita", "partita-services", *re.findall(r"^([\w.-]+)==", pins, re.MULTILINE)]
@@ -82,7 +82,7 @@ def _without_extras(program: str) -> list[str]:
 
 
 class TestImports:
-    """The same in this virtual environment, which has every extra: quick to run."""
+    """The same in this virtual environment, which has every extra. This is faster."""
 
     def test_compiled_modules_need_no_extra(self) -> None:
         done = processes.run(command=_without_extras(IMPORT_COMPILED))
@@ -107,7 +107,7 @@ class TestImports:
         assert "storage" in LISTED.findall(listed)
         ours = {name for name in loaded.split() if name.startswith("partita.")}
         assert {name.split(".")[1] for name in ours} <= {
-            *("assembly", "cli", "compiled", "errors", "optional_packages", "packages")
+            *("assembly", "cli", "errors", "installation")
         }
 
 
@@ -187,14 +187,14 @@ class TestClone:
             done = _partita(clone, *arguments)
             assert (done.returncode, done.stdout) == (1, "")
             assert re.fullmatch(
-                rf"partita: partita-[\w-]+, which has the command {command}, is not installed; "
+                rf"partita: The command {command} needs partita-[\w-]+, which is not installed; "
                 r"to install it: make install\n",
                 done.stderr,
             )
 
     @pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
     def test_it_compiles_and_makes_both_wheels(self, clone: Path) -> None:
-        """The build that `make run` starts beside the server is the same one."""
+        """`make run` starts the same build beside the server."""
         _make(clone, "wheel")
         assert len(list((clone / "dist").glob("partita*-py3-none-any.whl"))) == 5
         assert len(list((clone / "dist").glob("partita-*.whl"))) == 2

@@ -1,4 +1,4 @@
-"""`partita serve --response-cache`: how it is set, and what /metrics says of it."""
+"""`partita serve --response-cache`: its sizes, and its metrics."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def read(server: Any, times: int) -> None:
 
 
 def metrics(server: Any) -> dict[str, int]:
-    """Those of the response cache of GetItem, by the ends of their names."""
+    """Returns the metrics of GetItem's response cache, by the ends of their names."""
     with urllib.request.urlopen(f"{server.url}/metrics") as page:
         lines = page.read().decode().splitlines()
     found = [line for line in lines if line.startswith("partita_response_cache")]
@@ -77,4 +77,4 @@ def test_its_memory_is_bounded(serve: Any, tmp_path: Path) -> None:
 def test_what_is_no_number_of_bytes_is_refused_in_words(run: Any) -> None:
     refused = run(*SERVE, "--response-cache", "1MB")
     assert refused.returncode == 2
-    assert "'1MB' is not a number of bytes, nor off." in refused.stderr
+    assert "'1MB' is neither a number of bytes nor off." in refused.stderr

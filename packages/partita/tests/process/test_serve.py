@@ -1,4 +1,4 @@
-"""`partita serve`: how it starts, what it keeps, how it stops, and what it refuses in words."""
+"""`partita serve`: how it starts, what it stores, how it stops, and what it refuses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`make docs`: the pages as a site, whose links lead somewhere and which loads nothing foreign."""
+"""`make docs`: the pages as a site, with working links and without foreign resources."""
 
 from __future__ import annotations
 

@@ -1,3 +1,3 @@
-"""One server that asks everybody who they are."""
+"""A server with `--auth`, which the tests share."""
 
 from testkit.servers.protected_server import *  # noqa: F403

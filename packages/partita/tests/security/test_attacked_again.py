@@ -22,7 +22,7 @@ from partita.server.http.connection_limits import ConnectionLimits
 from partita.server.http.http_messages import HttpResponse, Responses
 from partita.server.http.listener import Listener
 from partita.server.large_requests.large_request_queue import (
-    WAITING_BYTES_OF_ONE_MAX,
+    WAITING_BYTES_PER_CALLER_MAX,
     CallerTurns,
     LargeRequest,
     LargeRequestQueue,
@@ -33,11 +33,13 @@ from testkit.servers.users import People
 
 BODY_BYTES = 8 * MB
 COOKIE = b'a="' + b"\\" * 15_000 + b'"'
-"""Python's http.cookies takes the square of its length."""
+"""Python's http.cookies takes time that grows with the square of its length."""
 COOKIE_SECONDS_MAX = 0.1
-"""It was 0.4, on a busy machine; a request without a cookie takes a thousandth."""
+"""Before the fix it took 0.4 s on a busy machine. A request without a cookie takes a thousandth of
+that.
+"""
 OWN_SECONDS_MAX = 0.5
-"""What was seconds, in plain Python."""
+"""Before the fix it took seconds, in plain Python."""
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +121,7 @@ def test_a_cookie_costs_nothing(people: People, stranger: Stranger, path: str) -
 
 
 def statements(numbers: Iterator[int], amount: int) -> list[dict[str, str]]:
-    """Each as long as a statement may be, and none like another."""
+    """Returns different statements of the largest length."""
     return [
         {"Statement": f"SELECT * FROM Nobodys WHERE {'NOT ' * 1900} pk = '{next(numbers)}'"}
         for _ in range(amount)
@@ -169,25 +171,25 @@ def test_long_statements_are_decided_with_the_rights_of_their_caller(
     assert admin.scan(TableName=name)["Count"] == len(asked)
 
 
-# Whose turn it is
+# StubAdmission turn it is
 
 
-class Whose:
-    """Not an Admission: that one is compiled, and cannot be inherited from."""
+class StubAdmission:
+    """Stands in for an Admission, which cannot be subclassed when it is compiled."""
 
     def __init__(self, whose: str) -> None:
         self.whose = whose
 
 
 class NoDatabase:
-    """Nothing is decided by it: requests only wait."""
+    """A database that decides nothing, so that requests only wait."""
 
     def deferred(self, done: Any) -> Any:
         return done
 
 
 def asked_by(whose: str, body: bytes = b"") -> LargeRequest:
-    admission = cast(Admission, Whose(whose))
+    admission = cast(Admission, StubAdmission(whose))
     return LargeRequest("PutItem", body, admission, lambda: None, lambda result: None)
 
 
@@ -208,13 +210,15 @@ def test_one_caller_does_not_fill_the_queue_of_large_requests() -> None:
         requests._running = asyncio.create_task(asyncio.sleep(60))
         found: list[str] = []
         for whose in ("many", "many", "many", "one"):
-            body = bytes(WAITING_BYTES_OF_ONE_MAX // 2)
+            body = bytes(WAITING_BYTES_PER_CALLER_MAX // 2)
 
             def done(result: object, whose: str = whose) -> None:
                 assert isinstance(result, ThrottlingException)
                 found.append(whose)
 
-            requests.forward("PutItem", body, cast(Admission, Whose(whose)), lambda: None, done)
+            requests.forward(
+                "PutItem", body, cast(Admission, StubAdmission(whose)), lambda: None, done
+            )
         await requests.stop()
         return found
 

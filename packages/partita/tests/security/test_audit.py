@@ -1,4 +1,4 @@
-"""The audit log: who did what, never the data, and no gap that does not show."""
+"""The audit log: it records who did what, never data, and every gap in it shows."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from testkit.servers.users import (
 
 @pytest.fixture
 def audited(tmp_path: Path) -> Iterator[tuple[People, Path]]:
-    """A server that writes down requests for the data of one table."""
+    """A server that records the data requests for one table."""
     people = People(tmp_path)
     people.add(policies=[ADMINISTRATOR])
     with processes.starting() as start:
@@ -73,7 +73,7 @@ def test_what_is_written_down(audited: tuple[People, Path]) -> None:
     assert "s3cr3t" not in text and key.secret not in text
     assert any(one["eventName"] == "UpdateUsers" for one in events(folder))
     checked = run("audit", "verify", "--data", folder)
-    assert checked.returncode == 0 and "are whole; digest" in checked.stdout
+    assert checked.returncode == 0 and "are complete; digest" in checked.stdout
 
 
 def test_the_chain_goes_on_after_a_restart_and_a_kill(tmp_path: Path) -> None:
@@ -204,7 +204,7 @@ def cut(path: Path, count: int) -> None:
 
 
 def damages(folder: Path) -> list[str]:
-    """What the server has written down about its log."""
+    """Returns the damages that the server has recorded about its log."""
     return [
         one["serviceEventDetails"]["reason"]
         for one in events(folder)
@@ -213,7 +213,7 @@ def damages(folder: Path) -> list[str]:
 
 
 class Audited:
-    """A data folder whose server writes an event for each table that is asked for."""
+    """A data folder whose server writes an event for each ListTables."""
 
     def __init__(self, folder: Path, *options: str | Path) -> None:
         self.folder = folder
@@ -224,7 +224,7 @@ class Audited:
         self.key = words["AWS_ACCESS_KEY_ID"], words["AWS_SECRET_ACCESS_KEY"]
 
     def serve(self, count: int, *, is_killed: bool = False) -> None:
-        """Serve until so many events more are written."""
+        """Serves until `count` more events are written."""
         server = Server("serve", "--auth", "--port", "0", *self.options)
         for _ in range(count):
             client_for(server.url, *self.key).list_tables()
@@ -235,7 +235,7 @@ class Audited:
 
     def verify(self) -> list[str]:
         done = run("audit", "verify", *self.options)
-        assert (done.returncode == 0) == ("are whole" in done.stdout), done.stderr
+        assert (done.returncode == 0) == ("are complete" in done.stdout), done.stderr
         return [] if done.returncode == 0 else done.stdout.splitlines()
 
 
@@ -355,7 +355,7 @@ def test_kills_never_look_like_tampering(audited_folder: Audited) -> None:
 
 
 def ask_until_gone(server: Server, key: tuple[str, str]) -> int:
-    """How often the server has answered."""
+    """Sends requests until the server is gone. Returns how many it has answered."""
     client = client_for(server.url, *key)
     for count in itertools.count():
         try:

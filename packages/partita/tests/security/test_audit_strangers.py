@@ -1,4 +1,4 @@
-"""Whoever is refused unknown cannot drive out of the audit log what others have done."""
+"""Unauthenticated requests cannot push the actions of real users out of the audit log."""
 
 from __future__ import annotations
 

@@ -23,13 +23,13 @@ from testkit.servers.users import client_for, policy, refusal, statement
 
 
 def keys_of(output: str) -> tuple[str, str]:
-    """The key that a command printed."""
+    """Returns the key that a command printed."""
     lines = dict(line.split("=", 1) for line in output.splitlines() if line.startswith("AWS_"))
     return lines["AWS_ACCESS_KEY_ID"], lines["AWS_SECRET_ACCESS_KEY"]
 
 
 def command(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    """As `run`, without a process of its own, which takes longer than the command."""
+    """Runs a command like `run`, but in this process, because starting one takes longer."""
     done = CliRunner().invoke(commands, [*map(str, arguments)])
     error = f"partita: {done.exception}" if isinstance(done.exception, PartitaError) else ""
     return subprocess.CompletedProcess(arguments, done.exit_code, done.stdout, done.stderr + error)
@@ -46,7 +46,7 @@ def policies(data: Path, *arguments: str | Path) -> subprocess.CompletedProcess[
 def test_a_user_from_first_to_last_key(tmp_path: Path) -> None:
     added = users(tmp_path, "add", "ann", "--policy", "AdministratorAccess")
     first = keys_of(added.stdout)
-    assert "shown this once" in added.stderr and "not encrypted" in added.stderr
+    assert "shown only once" in added.stderr and "not encrypted" in added.stderr
     mode = (tmp_path / FILE_NAME).stat().st_mode
     assert stat.S_IMODE(mode) == 0o600
     listed = users(tmp_path, "list").stdout

@@ -1,4 +1,4 @@
-"""Encryption at rest, seen from outside: what is on the disk, who can read it, what is found."""
+"""Encryption at rest, from outside: what is on the disk, who can read it, what is detected."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def new_key() -> str:
 
 
 class Vault:
-    """A data folder, and the file that its key is in."""
+    """A data folder and the file with its key."""
 
     def __init__(self, folder: Path) -> None:
         self.data = folder / "data"
@@ -113,7 +113,7 @@ class Vault:
         }
 
     def stored(self) -> dict[bytes, bytes]:
-        """Everything, as it is on the disk."""
+        """Returns everything as it is on the disk."""
         with open_for_reading(self.data) as snapshot:
             return dict(snapshot.range(b"\x00", b"\xff" * 600))
 
@@ -333,7 +333,7 @@ def test_a_value_of_another_table_is_found(filled: Vault, start: Callable[..., S
 
 
 def nonces(stored: dict[bytes, bytes]) -> dict[bytes, bytes]:
-    """By owner and nonce, the value under it."""
+    """Returns the stored values by owner and nonce."""
     return {
         (key[1:5] if key[0] in NUMBERED else b"folder") + value[:HEADER_BYTES]: value
         for key, value in stored.items()
@@ -376,7 +376,7 @@ def settled(vault: Vault, generation: int) -> None:
 
 
 def rotated_to(vault: Vault, generation: int) -> None:
-    """Wait until a server has taken a new key; what was sealed may still be under the old one."""
+    """Waits until a server uses a new key. Older values may still be under the old one."""
     deadline = time.monotonic() + SECONDS_MAX
     while vault.keyring().generation != generation:
         assert time.monotonic() < deadline
@@ -497,7 +497,7 @@ def test_a_key_that_others_can_read_is_refused(tmp_path: Path, mode: int) -> Non
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="gives a file to another user")
 def test_a_key_that_another_user_mounts_is_taken(tmp_path: Path) -> None:
-    """As Docker and Kubernetes mount secrets: of root, of mode 0444, for a process of another."""
+    """Docker and Kubernetes mount secrets like this: owned by root, mode 0444, for another user."""
     vault = Vault(tmp_path)
     vault.key.chmod(0o444)
     os.chown(vault.key, 12345, 12345)

@@ -1,4 +1,6 @@
-"""What is answered from its bytes, or decided beside the server, needs its rights as well."""
+"""Rights are also checked for reads without decoding, and for requests that another process
+decides.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,9 @@ def test_a_plain_read_needs_its_right(
 def test_a_read_is_judged_by_what_it_reads(
     people: People, admin: Any, table: Callable[..., str]
 ) -> None:
-    """Not by members that a GetItem does not have, nor by the first of two that have one name."""
+    """Members that a GetItem does not have are ignored, and of two members with one name the last
+    counts.
+    """
     name = table()
     admin.put_item(TableName=name, Item=key("mine"))
     client = people.client(

@@ -27,7 +27,7 @@ Call = Callable[[Any, str], Any]
 
 @pytest.fixture(scope="module")
 def books(admin: Any) -> str:
-    """A table with an item of one's own and one of somebody else."""
+    """A table with an item of the user and one of somebody else."""
     name = "fine-grained"
     admin.create_table(
         TableName=name,
@@ -52,7 +52,7 @@ def leading(*values: str) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def owner(people: People, books: str) -> Any:
-    """May do anything with the items whose partition key is `own`."""
+    """A client that may do anything with the items whose partition key is `own`."""
     arn = table_arn(books)
     actions = ["dynamodb:*Item", "dynamodb:Query", "dynamodb:PartiQL*"]
     return people.client(people.add(statement(actions, arn, Condition=leading("own"))))
@@ -210,7 +210,9 @@ VISIBLE = ["pk", "sk", "open"]
 
 @pytest.fixture(scope="module")
 def clerk(people: People, books: str) -> Any:
-    """May read and write some attributes, and never whole items, as the guide writes it."""
+    """A client that may read and write some attributes, but not whole items, as in the developer
+    guide.
+    """
     condition = {
         "ForAllValues:StringEquals": {"dynamodb:Attributes": VISIBLE},
         "StringEqualsIfExists": {

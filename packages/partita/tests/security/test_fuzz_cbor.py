@@ -1,4 +1,4 @@
-"""CBOR: what Java's SDK sends is read, and nothing that anybody sends costs much or fails."""
+"""CBOR: what Java's SDK sends is decoded, and no body is expensive or fails the server."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from testkit.attacks.fuzzing import Signing, both_lengths, fuzz, spoilt
 from testkit.servers.users import ADMINISTRATOR, People
 
 TO_JSON_SECONDS_MAX = 0.1
-"""It takes 15 ms; the machine may be busy."""
+"""Decoding takes 15 ms, but the machine may be busy."""
 VALUES = st.recursive(
     st.none()
     | st.booleans()
@@ -35,7 +35,7 @@ VALUES = st.recursive(
 
 
 def in_json(value: Any) -> Any:
-    """Blobs in base64."""
+    """Returns a value with its blobs in base64."""
     if isinstance(value, bytes):
         return b64encode(value).decode()
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Forms for STS, spoilt at random: refused or answered, signed and not."""
+"""Randomly damaged forms for STS, with and without a signature, are refused or answered."""
 
 from __future__ import annotations
 

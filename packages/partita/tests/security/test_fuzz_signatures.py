@@ -1,4 +1,4 @@
-"""Signatures spoilt at random, in headers and URLs: none lets anybody in, or fails the server."""
+"""Randomly damaged signatures, in headers and URLs: none is accepted, and none fails the server."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def signing(people: People) -> Signing:
 
 
 def written(value: bytes) -> str:
-    """As a line of a header can be, which is the parser's to refuse."""
+    """Returns a value that fits into a header line; the parser may still refuse it."""
     kept = value[:HEADER_BYTES].replace(b"\r", b"").replace(b"\n", b"").replace(b"\0", b"")
     return kept.decode("latin-1")
 
@@ -101,7 +101,7 @@ def test_no_url_fails_the_server(people: People, signing: Signing, rounds: int) 
 
 @both_lengths
 def test_no_other_signature_is_right(people: People, signing: Signing, rounds: int) -> None:
-    """One digit of the signature, one byte of the body, or one letter of a signed header."""
+    """Changes a digit of the signature, a byte of the body, or a letter of a signed header."""
     assert people.server is not None
 
     def make(random: Random) -> Case:

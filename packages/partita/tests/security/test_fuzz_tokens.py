@@ -26,7 +26,7 @@ WORDS = ["", "|", "=", "A" * 2000, "é", "\x00", "9" * 400, "[]", "{}", "null", 
 
 
 def changed(chance: Random, token: str) -> str:
-    """Another text: cut, flipped, lengthened, or with another content."""
+    """Changes a token: cuts, flips or lengthens it, or changes its content."""
     raw = decoded(token)
     if raw and chance.random() < 0.5:
         content = bytearray(raw)
@@ -51,7 +51,7 @@ def changed(chance: Random, token: str) -> str:
 
 
 def rewritten(chance: Random, token: str) -> str:
-    """With other members, where it is JSON in base64 that nobody sealed."""
+    """Changes the members of a token that is unsealed JSON in base64."""
     try:
         content = json.loads(decoded(token))
     except ValueError:
@@ -77,7 +77,7 @@ def decoded(token: str) -> bytes:
 
 
 def attempt(call: Callable[..., Any], **request: Any) -> Any:
-    """The answer; None if it is refused, as it must be in AWS's way."""
+    """Returns the response, or None if the request is refused with an error of AWS."""
     try:
         return call(**request)
     except ClientError as error:
@@ -87,7 +87,7 @@ def attempt(call: Callable[..., Any], **request: Any) -> Any:
 
 @pytest.fixture(scope="module")
 def filled(people: People, admin: Any) -> str:
-    """Items of one's own, and more of somebody else, in a table with an index and a stream."""
+    """A table with an index and a stream, with items of the user and more of somebody else."""
     keys = [("pk", "HASH"), ("sk", "RANGE")]
     admin.create_table(
         TableName=NAME,
@@ -115,7 +115,7 @@ def filled(people: People, admin: Any) -> str:
 
 @pytest.fixture(scope="module")
 def owner(people: People, filled: str) -> Any:
-    """May query the items whose partition key is `own`, and scan the index."""
+    """A client that may query the items whose partition key is `own`, and scan the index."""
     arn = table_arn(filled)
     condition = {"ForAllValues:StringEquals": {"dynamodb:LeadingKeys": ["own"]}}
     rights = [
@@ -227,7 +227,7 @@ def test_a_changed_session_token_is_refused(people: People, rounds: int) -> None
 def test_any_token_of_a_list_is_taken_or_refused(
     people: People, administrator: Any, rounds: int
 ) -> None:
-    """Of the services whose tokens are names and places in lists."""
+    """Covers the services whose tokens are names and positions in lists."""
     kinesis = people.client(administrator, "kinesis")
     machines = people.client(administrator, "stepfunctions")
     functions, scheduler = (people.client(administrator, one) for one in ("lambda", "scheduler"))

@@ -29,15 +29,19 @@ from testkit.servers.users import ADMINISTRATOR, REGION, People
 SECONDS_MAX = 0.020
 BYTES_MAX = 5 * corpus.MB
 OWN_SECONDS_MAX, KNOWN_SECONDS_MAX, KNOWN_BYTES_MAX = 0.150, 2.0, 640 * corpus.MB
-"""Of one who is known and may do nothing: in the process that answers all, and altogether."""
+"""Limits for an authenticated user without rights: time in the server process, time and memory in
+all.
+"""
 TRIES = 3
-"""The least of them counts: a server has other things to do, and loads some parts late."""
+"""The lowest cost of these tries counts, because a server has other work, and loads some parts
+late.
+"""
 DATA_BYTES_MAX = 2 * corpus.MB * 1024
-"""What would take all of the machine's memory ends the server, and fails."""
+"""The server's memory limit. A request that exceeds it ends the server and fails the test."""
 FAILURES_MAX = 25
 SEED = 28
 UNPACKABLE = b"The Content-Encoding"
-"""How the one answer of 500 begins that is the service's own (see tests/wire/test_encodings.py)."""
+"""The beginning of the one 500 response that AWS sends, too (see tests/wire/test_encodings.py)."""
 SAMPLE = 2500
 SAMPLE_SIGNED = 1200
 SAMPLE_KNOWN = 250
@@ -47,14 +51,14 @@ Within = Callable[[Spent], bool]
 
 
 class Siege:
-    """A server that is started again whenever it has been brought down."""
+    """A server that is started again whenever a request has ended it."""
 
     def __init__(self, folder: Path) -> None:
         self.people = People(folder)
         self.people.add(policies=[ADMINISTRATOR])
         self.owner = self.people.add(policies=[ADMINISTRATOR])
         self.nobody = self.people.add()
-        """A user who may do nothing."""
+        """A user without rights."""
         self._folder = folder
         self.server: processes.Server | None = None
         self._start()
@@ -72,7 +76,7 @@ class Siege:
         self.stranger = Stranger(self.server.port)
 
     def spent(self, case: Case, send: Send) -> Spent:
-        """On one request, with what the server does about it afterwards."""
+        """Returns the cost of one request, including what the server does after it."""
         self.meter.settle()
         self.meter.begin()
         send(case)
@@ -85,7 +89,9 @@ class Siege:
             raise AssertionError(f"was answered with {status}")
 
     def send_signed(self, case: Case) -> None:
-        """By one who may do nothing; now, since a signature is soon too old."""
+        """Sends a case as the user without rights. It is signed only now, because signatures
+        expire.
+        """
         signed = signed_by(self.nobody.id, self.nobody.secret, case)
         answer = self.stranger.send(signed.message())
         if answer.status >= 500 and UNPACKABLE not in answer.body:
@@ -96,7 +102,7 @@ class Siege:
         return Spent(*map(min, zip(*tries, strict=True)))
 
     def check(self, cases: Iterable[Case], within: Within, send: Send | None = None) -> None:
-        """Fails with the names of all that cost too much, and what they cost."""
+        """Fails with the names and the costs of all cases that cost too much."""
         found = self._failures(cases, within, send or self.send)
         if found:
             pytest.fail("\n".join(f"{name}: {cost}" for name, cost in found.items()), False)
@@ -160,7 +166,9 @@ def is_cheap(spent: Spent) -> bool:
 
 
 def is_bounded(spent: Spent) -> bool:
-    """Of one who is known: read, hashed, unpacked, and decoded to be refused."""
+    """True if the cost is bounded, for a user whose request is read, hashed, decompressed and
+    decoded.
+    """
     return (
         spent.own_seconds <= OWN_SECONDS_MAX
         and spent.seconds <= KNOWN_SECONDS_MAX
@@ -182,7 +190,7 @@ SIGNING_NAMES = {one.target: one.signing_name for one in SERVICES.values() if on
 
 
 def signing_name(case: Case) -> str:
-    """What the credentials of a request are scoped to."""
+    """Returns the service in the credential scope of a request."""
     headers = dict(case.headers)
     if case.path.startswith(("/schedule", "/tags/")):
         return "scheduler"
@@ -196,7 +204,7 @@ def signing_name(case: Case) -> str:
 
 
 def signed_by(key_id: str, secret: str, case: Case) -> Case:
-    """As the owner of the key signs it; with another secret, nothing but the signature is wrong."""
+    """Signs a request with a key. With a wrong secret, only the signature is wrong."""
     service = AwsService("", "", "", signing_name(case))
     credentials, now = Credentials(key_id, secret), time.time()
     path, _, query = case.path.partition("?")
@@ -221,7 +229,7 @@ IDENTITIES: dict[str, Callable[[Siege, Case], Case]] = {
 
 
 def sample(seed: int, size: int, *kinds: Callable[[], Iterator[Case]]) -> list[Case]:
-    """Of each kind as many, the same for the same seed."""
+    """Returns `size` cases of each kind, the same ones for the same seed."""
     choose = random.Random(seed)
     found: list[Case] = []
     for kind in kinds:
@@ -231,7 +239,7 @@ def sample(seed: int, size: int, *kinds: Callable[[], Iterator[Case]]) -> list[C
 
 
 def each_body() -> Iterator[Case]:
-    """Once, where it belongs."""
+    """Yields each body once, with the target that it is for."""
     for name, body in corpus.bodies().items():
         target = corpus.RECORDS if body.content_type == corpus.CBOR else corpus.BATCH
         yield corpus.case(name, "POST", "/", body, target)
@@ -269,7 +277,7 @@ LARGEST: dict[str, Callable[[], Body]] = {
     "form Action": lambda: largest(corpus.FORM, corpus.form_bodies, "a long Action"),
     "multipart": lambda: largest(corpus.MULTIPART, corpus.multipart_bodies, "parts"),
 }
-"""Up to what a body may have."""
+"""The largest bodies of each kind, up to the limit for a body."""
 
 
 def largest(
@@ -388,7 +396,7 @@ def test_one_who_may_do_nothing_holds_up_nobody_else(siege: Siege, others: None)
 
 
 def for_each_target() -> Iterator[Case]:
-    """What reaches different decoders, as large as it may be once it is unpacked."""
+    """Yields bodies for the different decoders, with the largest decompressed size."""
     bodies = corpus.bodies()
     for target in (*corpus.TARGETS, "DynamoDB_20120810.PutItem", "DynamoDB_20120810.CreateTable"):
         for name in ("arrays", "deep arrays", "a long name", "cbor arrays"):

@@ -1,4 +1,4 @@
-"""Against abuse: wrong signatures, too many requests, too many connections."""
+"""Limits against abuse: wrong signatures, too many requests, too many connections."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The users of an encrypted folder: nobody without its key can add one, or bring one back."""
+"""The users of an encrypted folder: without its key, nobody can add a user or bring one back."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Safe(Vault):
         return words["AWS_ACCESS_KEY_ID"], words["AWS_SECRET_ACCESS_KEY"]
 
     def refused(self) -> str:
-        """Why a server does not start."""
+        """Returns the reason why a server does not start."""
         done = run("serve", "--port", "0", "--auth", *self.options)
         assert done.returncode == 1 and "Traceback" not in done.stderr, done.stderr
         return done.stderr
@@ -80,7 +80,7 @@ def safe(tmp_path: Path) -> Safe:
 
 
 def plain_users(folder: Path) -> tuple[bytes, tuple[str, str]]:
-    """What somebody without the key can make: a file with a user who may do everything."""
+    """Makes what an attacker without the key could make: a plain file with an administrator."""
     done = run("users", "add", "mallory", "--policy", ADMINISTRATOR, "--data", folder)
     words = dict(line.split("=", 1) for line in done.stdout.splitlines())
     key = words["AWS_ACCESS_KEY_ID"], words["AWS_SECRET_ACCESS_KEY"]
@@ -257,7 +257,7 @@ def ask(server: Server, key: tuple[str, str], operation: str, body: dict[str, An
 
 
 def as_earlier_version(safe: Safe) -> tuple[tuple[str, str], bytes]:
-    """Give a folder the form that it had before the whole file was sealed."""
+    """Gives a folder the form of earlier versions, which did not encrypt the whole file."""
     key = safe.add("ops")
     (master,) = KeySource(f"file:{safe.key}").read()
     ring = safe.keyring()

@@ -34,7 +34,7 @@ def everybody(tmp_path_factory: pytest.TempPathFactory) -> People:
 
 @pytest.fixture(scope="module")
 def urls(everybody: People, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
-    """Of two servers that share a database, and their users."""
+    """The URLs of two servers that share a database and their users."""
     PostgreSQL.require()
     everybody.add(policies=[ADMINISTRATOR])
     with PostgreSQL() as postgresql, processes.starting() as start:

@@ -1,4 +1,4 @@
-"""Who are you: requests with right, wrong, late, early, incomplete and no signatures."""
+"""Authentication: requests with correct, wrong, late, early, incomplete and missing signatures."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Answer = tuple[int, dict[str, Any]]
 
 
 class Raw:
-    """Requests that are signed rightly, then spoilt."""
+    """Makes requests that are signed correctly and then changed."""
 
     def __init__(self, url: str, key: AccessKey) -> None:
         self.url = url
@@ -281,7 +281,9 @@ def test_errors_tell_no_secret(raw: Raw) -> None:
 @settings(max_examples=120)
 @given(st.data())
 def test_any_header_is_answered_with_an_error_of_awss(raw: Raw, data: st.DataObject) -> None:
-    """Parts of a right header, cut, doubled and mixed with anything that a header can hold."""
+    """Generates parts of a correct header: cut, doubled, and mixed with anything a header may
+    contain.
+    """
     headers = raw.signed()
     authorization = headers["Authorization"]
     pieces = st.sampled_from(

@@ -1,4 +1,4 @@
-"""STS: who am I, sessions of users and of roles, and URLs that are signed."""
+"""STS: GetCallerIdentity, sessions of users and of roles, and presigned URLs."""
 
 from __future__ import annotations
 
@@ -263,7 +263,7 @@ class Chain:
         return credentials
 
     def good(self) -> set[str]:
-        """Which sessions may ask."""
+        """Returns the sessions that are accepted."""
         found = set()
         for name, credentials in self.sessions.items():
             try:
@@ -322,7 +322,7 @@ def test_a_session_ends_with_a_role_in_the_middle_of_its_chain(people: People) -
 
 
 def test_sessions_of_roles_that_do_not_say_who_assumed_them_are_over(people: People) -> None:
-    """Those of versions before this was written down."""
+    """Versions before this rule did not record who assumed a role."""
     chain = Chain(people, "earlier")
     directory = people.file.load()
     seal = SessionSeal(directory.session_key)

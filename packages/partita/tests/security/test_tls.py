@@ -1,4 +1,4 @@
-"""TLS: self-signed, given and renewed certificates, clients' certificates, old versions."""
+"""TLS: self-signed, provided and renewed certificates, client certificates, old versions."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def served(server: Server) -> str:
 
 @pytest.fixture(scope="module")
 def laptop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SecureServer, Path]]:
-    """A server with a certificate that it made, and where that is."""
+    """A server with a self-signed certificate, and the file of it."""
     folder = tmp_path_factory.mktemp("laptop")
     server = starting("--data", folder, "--tls-self-signed")
     yield server, folder / "tls" / "certificate.pem"
@@ -179,7 +179,7 @@ Resumable = tuple[ssl.SSLContext, ssl.SSLSession | None]
 def resumable(
     port: int, certificate: Path, own: tuple[str, ...], version: ssl.TLSVersion
 ) -> Resumable:
-    """A session that a client could go on with, without showing a certificate again."""
+    """Returns a session that a client could resume without showing its certificate again."""
     context = ssl.create_default_context(cafile=str(certificate))
     context.minimum_version = context.maximum_version = version
     context.load_cert_chain(*own)

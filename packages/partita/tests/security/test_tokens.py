@@ -1,4 +1,4 @@
-"""Tokens that stand for a place: sealed where they hold keys of items, good after a restart."""
+"""Pagination tokens: sealed if they contain keys of items, and valid after a restart."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_token_of_another_database_is_refused(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def streams(people: People, admin: Any) -> tuple[str, str]:
-    """The ARNs of a stream of one's own, and of one of somebody else."""
+    """The ARNs of a stream of the user and of one of somebody else."""
     arns = []
     for name in ("own-stream", "other-stream"):
         filled(admin, name)

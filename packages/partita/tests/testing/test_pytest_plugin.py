@@ -155,7 +155,9 @@ def test_the_plugin_imports_nothing_before_a_fixture_is_used() -> None:
     imported = set(found.stdout.split()) - {"partita__mypyc"}
     assert imported == {
         "partita",
+        "partita.installation",
         "partita.installation.compiled_modules",
+        "partita.testing",
         "partita.testing.pytest_plugin",
     }
 

@@ -1,4 +1,4 @@
-"""The response cache in a test suite: it is at work, and hides nothing that a test does."""
+"""The response cache in a test suite works, and hides nothing that a test does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every black-box test is given: an endpoint, a boto3 client, raw requests, tables.
+"""The fixtures of black-box tests: an endpoint, a boto3 client, raw requests, tables.
 
 The tests speak to a server over the wire and know nothing of what is behind it: with
 PARTITA_ENDPOINT set they run against that server, otherwise against one of our own that keeps its
@@ -43,19 +43,19 @@ def endpoint() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def client(endpoint: str) -> Any:
-    """A boto3 client that sends what it is told: nothing checked, nothing repeated."""
+    """A boto3 client that validates nothing and retries nothing."""
     return _client("dynamodb", endpoint)
 
 
 @pytest.fixture(scope="session")
 def streams(endpoint: str) -> Any:
-    """The same for the API of streams."""
+    """A client of the DynamoDB Streams API."""
     return _client("dynamodbstreams", endpoint)
 
 
 @pytest.fixture(scope="session")
 def kinesis(endpoint: str) -> Any:
-    """The same for event streams."""
+    """A client of the Kinesis API."""
     return _client("kinesis", endpoint)
 
 
@@ -135,13 +135,13 @@ def table(client: Any, table_names: Iterator[str]) -> Iterator[TableFactory]:
 
 @pytest.fixture(scope="module")
 def module_table(client: Any, table_names: Iterator[str]) -> Iterator[TableFactory]:
-    """The same, for tables that all tests of a file share."""
+    """A factory of tables that all tests of a file share."""
     yield from _tables(client, table_names)
 
 
 @pytest.fixture
 def arn(client: Any, table: TableFactory) -> str:
-    """Of a table with a string key."""
+    """The name of a table with a string key."""
     return str(client.describe_table(TableName=table())["Table"]["TableArn"])
 
 

@@ -1,4 +1,4 @@
-"""What the tests of event streams share: shards, iterators, and everything in them."""
+"""What the tests of event streams share: reading shards and iterators to their end."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def shards_of(kinesis: Any, name: str) -> list[Record]:
 
 
 def open_shards(kinesis: Any, name: str) -> list[Record]:
-    """In the order of their hash keys."""
+    """Returns the open shards in the order of their hash keys."""
     found = [
         shard
         for shard in shards_of(kinesis, name)
@@ -34,7 +34,7 @@ def iterator_of(
 
 
 def records_from(kinesis: Any, iterator: str | None, **more: Any) -> list[Record]:
-    """All records from an iterator on that are there by now."""
+    """Returns all present records from an iterator on."""
     found: list[Record] = []
     while iterator is not None:
         page = kinesis.get_records(ShardIterator=iterator, **more)
@@ -50,7 +50,7 @@ def records_in(kinesis: Any, name: str, shard: str) -> list[Record]:
 
 
 def records_of(kinesis: Any, name: str) -> list[Record]:
-    """All records of a stream, shard by shard, parents before children."""
+    """Returns all records of a stream, shard by shard, parents before children."""
     return [
         record
         for shard in shards_of(kinesis, name)

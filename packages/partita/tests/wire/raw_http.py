@@ -82,7 +82,7 @@ def _connection(address: SplitResult) -> http.client.HTTPConnection:
 
 
 def trusting() -> ssl.SSLContext:
-    """What trusts the server under test."""
+    """A TLS context that trusts the server under test."""
     return ssl.create_default_context(cafile=os.environ.get("AWS_CA_BUNDLE"))
 
 
@@ -138,7 +138,7 @@ def read_to_end(connection: socket.socket) -> bytes:
 
 
 def read_answer(connection: socket.socket) -> tuple[int, dict[str, str], bytes]:
-    """One answer with a content length."""
+    """Reads one response with a content length."""
     received = b""
     while b"\r\n\r\n" not in received:
         part = connection.recv(65_536)

@@ -1,4 +1,4 @@
-"""What a refused request says."""
+"""The errors of refused requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of streams share: tables with one, its shards, and everything in them."""
+"""What the tests of streams share: tables with a stream, and reading its shards to their end."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def iterator_of(
 
 
 def records_from(streams: Any, iterator: str, **more: Any) -> list[Item]:
-    """All records from an iterator on that are there by now."""
+    """Returns all present records from an iterator on."""
     found: list[Item] = []
     while True:
         page = streams.get_records(ShardIterator=iterator, **more)
@@ -56,7 +56,7 @@ def records_from(streams: Any, iterator: str, **more: Any) -> list[Item]:
 
 
 def records_of(streams: Any, arn: str) -> list[Item]:
-    """All records of a stream, in the order of their sequence numbers."""
+    """Returns all records of a stream, in the order of their sequence numbers."""
     found = [
         record
         for shard in shards_of(streams, arn)

@@ -1,4 +1,4 @@
-"""What the tests of tags share: tags as the API has them, and the ARNs that are refused by all."""
+"""What the tests of tags share: tags in the API's form, and ARNs that all operations refuse."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ANOTHER_ACCOUNT = "arn:aws:dynamodb:us-east-1:000000000000:table/nonexistent_tab
 
 
 def wrong_arn(kind: str, arn: str) -> tuple[str, str]:
-    """An ARN that is wrong in that way, and what is said of it."""
+    """Returns an invalid ARN and the error for it."""
     spoil, text = WRONG_ARNS[kind]
     wrong = spoil(arn)
     return wrong, text.format(wrong)

@@ -1,4 +1,4 @@
-"""BatchGetItem: up to 100 items of several tables, and what is refused."""
+"""BatchGetItem: up to 100 items of several tables, and its errors."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def test_duplicate_keys_are_refused(client: Any, notes: str) -> None:
 
 @pytest.fixture(scope="module")
 def indexed(client: Any, module_table: Any) -> str:
-    """With an index on g, and one item."""
+    """A table with an index on g, and one item."""
     name: str = module_table(attributes={"g": "S"}, GlobalSecondaryIndexes=[index("byG", "g")])
     client.put_item(TableName=name, Item={**key(1), "g": {"S": "g"}, "v": {"S": "v"}})
     return name

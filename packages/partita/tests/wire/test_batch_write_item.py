@@ -1,4 +1,4 @@
-"""BatchWriteItem: up to 25 puts and deletes in several tables, and what is refused."""
+"""BatchWriteItem: up to 25 puts and deletes in several tables, and its errors."""
 
 from __future__ import annotations
 

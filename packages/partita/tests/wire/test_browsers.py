@@ -1,4 +1,4 @@
-"""Pages in a browser: which may use the server, and what they may read of its answers.
+"""Pages in a browser: which of them may use the server and read its responses.
 
 Whatever runs in a browser on this machine can send requests to a server on it. Ours, but for the
 headers that pages of an allowed origin get: dynalite's and Alternator's tests recorded those.
@@ -274,7 +274,7 @@ class TestHosts:
         assert raw("ListTables", {}, {"Host": "dynamodb:8000"}).status == 200
 
     def test_but_shows_no_data_under_the_name_of_a_site(self, serve: Serve) -> None:
-        """A GET tells no origin."""
+        """A GET has no Origin header."""
         raw = serve("--host", "0.0.0.0", "--no-auth")
         for path in ("/insights?table=a", "/metrics", "/partitions?table=a"):
             for method in ("GET", "HEAD"):

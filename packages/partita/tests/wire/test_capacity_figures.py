@@ -557,7 +557,7 @@ def test_a_scan_counts_the_sum_of_its_items(
 
 
 def scanned(client: Any, name: str, **more: Any) -> float:
-    """The units of a Scan, consistent unless told otherwise."""
+    """Returns the units of a Scan, consistent by default."""
     asked = {"ConsistentRead": "IndexName" not in more, **more}
     answer = client.scan(TableName=name, ReturnConsumedCapacity="TOTAL", **asked)
     return float(answer["ConsumedCapacity"]["CapacityUnits"])

@@ -22,7 +22,7 @@ def counters(module_table: Any) -> str:
 
 
 def at_once(work: Callable[[int], int], threads: int = THREADS) -> list[int]:
-    """What `work(number)` returned in each of the threads, all started together."""
+    """Runs `work(number)` in several threads at once, and returns their results."""
     barrier = threading.Barrier(threads)
 
     def run(number: int) -> int:
@@ -48,7 +48,7 @@ def add(table: str, pk: str) -> dict[str, Any]:
 
 
 def succeeded(client: Any, actions: list[dict[str, Any]]) -> bool:
-    """Whether the transaction happened; the only excuse for not happening is a conflict."""
+    """Returns True if the transaction succeeded; the only other permitted outcome is a conflict."""
     try:
         client.transact_write_items(TransactItems=actions)
     except client.exceptions.TransactionCanceledException as cancelled:

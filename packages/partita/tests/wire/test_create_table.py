@@ -1,4 +1,4 @@
-"""CreateTable: what a new table is, and what is refused, in AWS's words and order.
+"""CreateTable: the description of a new table, and errors with AWS's texts in AWS's order.
 
 "recorded" is an answer of the real service kept by a public conformance suite, "catalogue" a
 catalogue of its control-plane messages (2026-10), "dynalite" an older recording, "model" a

@@ -1,4 +1,4 @@
-"""DeleteItem: what is removed, what is returned, and what is refused."""
+"""DeleteItem: what is removed and returned, and its errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DescribeTable: what is said of a table, with figures that are true."""
+"""DescribeTable: the description of a table, with correct counts and sizes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Content codings: what requests may be packed in, and what answers are.
+"""Content codings: which compressions of requests are accepted, and how responses are compressed.
 
 Unless a comment says that the behaviour is ours, it is the service's, as Alternator's tests
 recorded it: also the status 500 for content that cannot be unpacked.
@@ -101,7 +101,7 @@ class TestRequests:
 
     @pytest.mark.parametrize("coding", ["gzip", "deflate"])
     def test_a_bomb_is_refused(self, connect: Connect, raw: Raw, coding: str) -> None:
-        """Ours: the service takes much more."""
+        """This limit is ours: the service accepts much more."""
         pack = gzip.compress if coding == "gzip" else zlib.compress
         connection = connect()
         bomb = pack(b"{" + b" " * (100 * MIB) + b"}")

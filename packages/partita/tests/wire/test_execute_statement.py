@@ -1,4 +1,4 @@
-"""ExecuteStatement: one PartiQL statement, what it reads and writes, and what is refused."""
+"""ExecuteStatement: what a single PartiQL statement reads and writes, and its errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""GetItem: what is found, what a projection leaves of it, and what is refused."""
+"""GetItem: items, projections and errors."""
 
 from __future__ import annotations
 

@@ -283,7 +283,7 @@ def test_a_global_index_has_its_own_order(client: Any, table: Any) -> None:
 
 
 def pages_of_one(client: Any, operation: str, **request: Any) -> Iterator[dict[str, Any]]:
-    """Every item of a query or scan, one a page, and that each page says where to go on."""
+    """Returns every item of a query or scan with one item per page, and checks the page tokens."""
     start: dict[str, Any] = {}
     while True:
         answer = getattr(client, operation)(**request, Limit=1, **start)
@@ -493,7 +493,7 @@ INDEXES: dict[str, tuple[tuple[str, ...], set[str] | None]] = {
 
 
 def of_index(item: dict[str, Any], name: str) -> dict[str, Any] | None:
-    """What an index should show of an item."""
+    """Returns the attributes of an item that an index should have."""
     keys, projected = INDEXES[name]
     if not all(key in item for key in keys):
         return None

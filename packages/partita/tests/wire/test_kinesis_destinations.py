@@ -33,7 +33,7 @@ def put(client: Any, table: str, number: int, key: str = "a") -> None:
 
 
 def arrived(kinesis: Any, stream: str, count: int) -> list[dict[str, Any]]:
-    """The records of a stream, once there are so many."""
+    """Waits until a stream has this many records, and returns them."""
     deadline = time.monotonic() + SECONDS_MAX
     while True:
         records = records_of(kinesis, stream)

@@ -1,4 +1,4 @@
-"""Kinesis: shards are listed, split, merged and counted anew, and no record changes its order."""
+"""Kinesis: shards are listed, split, merged and resized, and records keep their order."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ def test_how_far_shards_can_be_counted_anew(
 def test_parents_before_children_is_the_order_of_every_key(
     kinesis: Any, event_stream: Create
 ) -> None:
-    """Whatever is split and merged between the writes."""
+    """Records stay in order when shards are split and merged between the writes."""
     name, chance = event_stream(2), random.Random(7)
     for number in range(30):
         records = [{"Data": b"%d" % number, "PartitionKey": f"k{key}"} for key in range(10)]

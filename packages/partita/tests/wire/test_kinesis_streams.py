@@ -236,7 +236,7 @@ def test_a_retention_that_cannot_be(
 
 @pytest.mark.parametrize("hours", [0, -1])
 def test_a_retention_has_an_hour_at_least(kinesis: Any, hours: int) -> None:
-    """That is told before a stream is looked for."""
+    """The error is raised before the stream is looked up."""
     for call in (
         kinesis.increase_stream_retention_period,
         kinesis.decrease_stream_retention_period,

@@ -29,7 +29,7 @@ KEY_BYTES = len("pk" + "limit" + "sk" + "1")
 
 
 class Bench(NamedTuple):
-    """What the requests are sent to: a table with the keys pk and sk, and names for others."""
+    """A table with the keys pk and sk for the requests, and names of other tables."""
 
     client: Any
     table: str
@@ -478,15 +478,15 @@ ELSEWHERE: dict[str, str] = {
     "STREAM_RECORDS_BYTES_MAX": "wire/test_get_records.py",
     "LIST_STREAMS_PAGE_MAX": "wire/test_list_streams.py",
     "DESCRIBE_STREAM_PAGE_MAX": "wire/test_describe_stream.py",
-    "STREAM_RETENTION_SECONDS": "unit/database/changes/test_shards.py",
-    "SHARD_ITERATOR_SECONDS": "unit/database/changes/test_shards.py",
-    "SHARDS_BY_LOAD_MAX": "unit/database/changes/test_shards.py",
-    "SHARD_SECONDS_MAX": "unit/database/changes/test_shards.py",
-    "SHARD_CHANGES_MAX": "unit/database/changes/test_shards.py",
+    "STREAM_RETENTION_SECONDS": "unit/database/logs/change_log/test_change_streams.py",
+    "SHARD_ITERATOR_SECONDS": "unit/database/logs/change_log/test_change_streams.py",
+    "SHARDS_BY_LOAD_MAX": "unit/database/logs/change_log/test_change_streams.py",
+    "SHARD_SECONDS_MAX": "unit/database/logs/change_log/test_change_streams.py",
+    "SHARD_CHANGES_MAX": "unit/database/logs/change_log/test_change_streams.py",
     "EVENT_RETENTION_HOURS_MIN": "wire/test_kinesis_streams.py",
     "EVENT_RETENTION_HOURS_MAX": "wire/test_kinesis_streams.py",
-    "EVENT_ITERATOR_SECONDS": "unit/database/events/test_time.py",
-    "EVENT_TOKEN_SECONDS": "unit/database/events/test_time.py",
+    "EVENT_ITERATOR_SECONDS": "unit/database/logs/event_log/test_time.py",
+    "EVENT_TOKEN_SECONDS": "unit/database/logs/event_log/test_time.py",
     "EVENT_RECORD_KIB_MAX": "wire/test_kinesis_put_records.py",
     "EVENT_RECORD_BYTES_MAX": "wire/test_kinesis_put_records.py",
     "PUT_RECORDS_BYTES_MAX": "wire/test_kinesis_put_records.py",
@@ -507,10 +507,10 @@ ELSEWHERE: dict[str, str] = {
     "READ_UNIT_BYTES": "wire/test_capacity_figures.py",
     "WRITE_UNIT_BYTES": "wire/test_capacity_figures.py",
     "TRANSACTION_FACTOR": "wire/test_capacity_figures.py",
-    "PARTITIONS_MAX": "unit/database/capacity/test_partitions.py",
-    "PARTITION_READ_UNITS": "unit/database/capacity/test_partitions.py",
-    "PARTITION_WRITE_UNITS": "unit/database/capacity/test_partitions.py",
-    "PARTITION_BYTES_MAX": "unit/database/capacity/test_partitions.py",
+    "PARTITIONS_MAX": "unit/database/capacity/test_partition_splits.py",
+    "PARTITION_READ_UNITS": "unit/database/capacity/test_partition_splits.py",
+    "PARTITION_WRITE_UNITS": "unit/database/capacity/test_partition_splits.py",
+    "PARTITION_BYTES_MAX": "unit/database/capacity/test_partition_splits.py",
     "LIST_BACKUPS_PAGE_MAX": "wire/test_backups.py",
     "RECOVERY_DAYS_MAX": "wire/test_continuous_backups.py",
     "SYSTEM_BACKUP_SECONDS": "wire/test_continuous_backups.py",

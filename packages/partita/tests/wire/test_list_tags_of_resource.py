@@ -1,4 +1,4 @@
-"""ListTagsOfResource: the tags of a table, and which ARNs are none of ours."""
+"""ListTagsOfResource: the tags of a table, and errors for ARNs of other resources."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The wire itself: HTTP, headers, JSON, targets, credentials; and clients that mean harm.
+"""The wire protocol: HTTP, headers, JSON, targets, credentials, and malicious clients.
 
 Statuses, bodies and checksums are those that dynalite's tests recorded from AWS, unless a comment
 says that the behaviour is ours.
@@ -253,7 +253,7 @@ class TestBodies:
         assert read_answer(connection)[0] == 200
 
     def test_very_many_very_small_chunks_are_refused(self, connect: Connect, raw: Raw) -> None:
-        """Ours: to read them costs more than they could be worth."""
+        """This limit is ours: such requests cost more than they are worth."""
         for count, status in ((4_000, 200), (5_000, 400)):
             connection = connect()
             chunks = b"1\r\n{\r\n" + b"1\r\n \r\n" * count + b"1\r\n}\r\n0\r\n\r\n"
@@ -417,7 +417,7 @@ class TestConnections:
 
 
 class TestHarm:
-    """Ours: AWS is not known to answer these in a particular way."""
+    """These responses are ours: it is not known how AWS responds."""
 
     @pytest.mark.parametrize(
         "garbage",

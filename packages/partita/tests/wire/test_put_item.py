@@ -1,4 +1,4 @@
-"""PutItem: what is stored, what is returned, what is refused and in which words.
+"""PutItem: what is stored and returned, and errors with the service's texts.
 
 "recorded" is an answer of the real service kept by a public conformance suite; "dynalite" is an
 older recording.

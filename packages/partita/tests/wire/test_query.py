@@ -38,7 +38,7 @@ def music(module_table: Any) -> str:
 
 @pytest.fixture(scope="module")
 def ordered(module_table: Any) -> dict[str, str]:
-    """One table for each type of sort key."""
+    """Tables with each type of sort key."""
     return {kind: module_table(sk=kind) for kind in ("S", "N", "B")}
 
 
@@ -362,7 +362,7 @@ START_OF_ONE_ITEM = "The provided exclusive start key is invalid"
 
 @pytest.fixture(scope="module")
 def single(module_table: Any, client: Any) -> str:
-    """No sort key, two items, and a global index without a sort key that has both."""
+    """A table without a sort key, with two items that are in a global index without a sort key."""
     name: str = module_table(
         attributes={"color": "S"}, GlobalSecondaryIndexes=[index("byColor", "color")]
     )
@@ -1290,3 +1290,29 @@ START_KEYS: dict[str, tuple[dict[str, Any], str]] = {
 def test_a_start_key_must_fit_the_query(client: Any, music: str, case: str) -> None:
     more, text = START_KEYS[case]
     assert refusal(client.query, TableName=music, **more) == (VALIDATION, text)
+
+
+# The plain form of a Query has a path of its own, which must refuse the same placeholders.
+@pytest.mark.parametrize(
+    ("parameter", "placeholder", "size"),
+    [
+        ("ExpressionAttributeNames", "#" + "n" * 255, " size of key: 256"),
+        ("ExpressionAttributeValues", ":" + "v" * 255, ""),
+    ],
+)
+def test_a_placeholder_of_more_than_255_bytes_is_refused(
+    client: Any, music: str, parameter: str, placeholder: str, size: str
+) -> None:
+    parts = {"ExpressionAttributeNames": "#p", "ExpressionAttributeValues": ":p"}
+    used = {**parts, parameter: placeholder}
+    assert refusal(
+        client.query,
+        TableName=music,
+        KeyConditionExpression=" = ".join(used.values()),
+        ExpressionAttributeNames={used["ExpressionAttributeNames"]: "pk"},
+        ExpressionAttributeValues={used["ExpressionAttributeValues"]: {"S": "a"}},
+    ) == (
+        VALIDATION,
+        f"{parameter} contains invalid key: "
+        f"The expression attribute map contains a key that is too long;{size}",
+    )

@@ -1,4 +1,4 @@
-"""The same question before and after every kind of change: the answer is never an old one."""
+"""The same request before and after every kind of change never returns an old response."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def name(table: TableFactory) -> str:
 
 
 class Mirror:
-    """What the table must hold, and the questions whose answers show it."""
+    """The expected content of the table, and the requests whose responses show it."""
 
     def __init__(self, client: Any, name: str) -> None:
         self.client = client

@@ -1,4 +1,4 @@
-"""What operations on backups, restores, exports and imports refuse, in the words of the service.
+"""Errors of operations on backups, restores, exports and imports have the service's texts.
 
 The words were recorded on Amazon DynamoDB in October 2026 (ack-api-quirks, services/dynamodb).
 """

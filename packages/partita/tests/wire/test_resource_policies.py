@@ -1,4 +1,4 @@
-"""PutResourcePolicy, GetResourcePolicy, DeleteResourcePolicy: kept also where nobody asks."""
+"""PutResourcePolicy, GetResourcePolicy, DeleteResourcePolicy on a server without authentication."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parameters of PartiQL statements: read first, in the service's older words, one after the other.
+"""Parameters of PartiQL statements are checked first and in order, with the service's older texts.
 
 What is refused is recorded: issue 12 and dynamodb-conformance (paritysuite), October 2026, where no
 other source is named.
@@ -103,7 +103,7 @@ def pairs(client: Any, table: Any) -> str:
 
 @pytest.fixture
 def refused(client: Any) -> Refused:
-    """What ExecuteStatement says of a statement and its parameters."""
+    """Returns the error of ExecuteStatement for a statement and its parameters."""
 
     def text(statement: str, *parameters: Value) -> str:
         with pytest.raises(ClientError) as error:
@@ -143,7 +143,7 @@ def test_a_value_that_is_none(refused: Refused, pairs: str, case: str) -> None:
 
 
 def everywhere(refused: Refused, table: str, value: Value) -> dict[str, str]:
-    """What is said of a parameter, by where it stands."""
+    """The error of a parameter depends on its position."""
     return {
         place: refused(statement.format(t=table), value) for place, statement in STATEMENTS.items()
     }

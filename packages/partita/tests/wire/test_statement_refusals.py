@@ -36,7 +36,7 @@ Refused = Callable[..., str]
 
 @pytest.fixture
 def refused(client: Any) -> Refused:
-    """What ExecuteStatement says of a statement."""
+    """Returns the error of ExecuteStatement for a statement."""
 
     def text(statement: str, *parameters: dict[str, Any]) -> str:
         more = {"Parameters": list(parameters)} if parameters else {}

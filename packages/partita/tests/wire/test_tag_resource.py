@@ -1,4 +1,4 @@
-"""TagResource: tags that are added and replaced, how many and how long, and what is refused."""
+"""TagResource: tags are added and replaced; limits and errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""UpdateItem: what an update makes of an item, what it returns, and what is refused.
+"""UpdateItem: the updated item, the returned attributes, and its errors.
 
 The language of update expressions has its own file, test_expressions.py.
 """
@@ -59,7 +59,7 @@ def indexed(module_table: Any) -> str:
 
 
 class Note:
-    """One item of the table `notes`, for one test."""
+    """The key of one item of the table `notes`, for one test."""
 
     def __init__(self, client: Any, table: str, pk: str) -> None:
         self.client = client
@@ -86,7 +86,7 @@ class Note:
 
     @property
     def attributes(self) -> Any:
-        """What is stored beside the key, or None."""
+        """Returns the stored attributes besides the key, or None."""
         answer = self.client.get_item(TableName=self.table, Key=self.key, ConsistentRead=True)
         item = answer.get("Item")
         return item and {name: value for name, value in item.items() if name != "pk"}

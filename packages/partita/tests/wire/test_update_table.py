@@ -1,4 +1,4 @@
-"""UpdateTable: every setting that can change, indexes on a live table, and what is refused.
+"""UpdateTable: every setting that can be changed, indexes on a live table, and its errors.
 
 "recorded" is an answer of the real service kept by a public conformance suite, "catalogue" a
 catalogue of its control-plane messages (2026-10), "dynalite" an older recording.
@@ -84,7 +84,7 @@ def provisioned(table: Any) -> str:
 
 @pytest.fixture(scope="module")
 def steady(client: Any, table_names: Iterator[str]) -> Iterator[str]:
-    """A provisioned table that only refusals are asked of."""
+    """A provisioned table for requests that are refused."""
     name = next(table_names)
     client.create_table(
         TableName=name,

@@ -1,4 +1,4 @@
-"""UpdateTimeToLive: on, off, and what is refused. What then expires is in test_expiry.py."""
+"""UpdateTimeToLive: enabling, disabling, and errors. test_expiry.py tests the expiry of items."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of time to live share: how it is switched, and what it says of itself."""
+"""What the tests of time to live share: enabling, disabling and describing it."""
 
 from __future__ import annotations
 

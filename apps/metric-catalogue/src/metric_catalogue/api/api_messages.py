@@ -1,4 +1,4 @@
-"""Requests and responses of the API: bodies and names in, JSON and refusals out."""
+"""Decodes the requests of the API, and encodes its responses and errors."""
 
 from __future__ import annotations
 
@@ -28,12 +28,13 @@ READABLE = {
         f"`$.aggregationStyle`, which is one of {', '.join(get_args(AggregationStyle))}"
     ),
 }
-"""Messages of the decoder, and clearer ones instead."""
+"""Parts of the decoder's messages, and clearer words to replace them with."""
 
 T = TypeVar("T")
 
 
 def refusal(error: CatalogueError) -> WebResponse:
+    """Returns the response to a request that failed with this error."""
     headers = {}
     if error.status in RETRY_SECONDS:
         headers["retry-after"] = RETRY_SECONDS[error.status]
@@ -59,7 +60,8 @@ def invalid(what: str, error: Exception) -> RequestRefused:
 
 
 def metric_name(request: WebRequest) -> str:
-    """MariaDB ignores spaces at the end of a name, and DynamoDB refuses one that is too long."""
+    """Returns the name in the path. A name that cannot be one is refused here, because MariaDB
+    ignores spaces at its end, and DynamoDB answers a key that is too long with another error."""
     name = request.parameters["name"]
     if len(name) > NAME_CHARS_MAX or name.endswith(" "):
         raise no_metric(name)

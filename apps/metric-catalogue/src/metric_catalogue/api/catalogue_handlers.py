@@ -1,4 +1,4 @@
-"""The HTTP API of the catalogue, the same over every store; `openapi` describes it."""
+"""The handlers of the HTTP API, the same over every store. `openapi` describes the API."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ logger = logging.getLogger(__name__)
 
 PAGE_MAX = 100
 MOVE_SECONDS_MAX = 30.0
-"""How long a write waits for a cutover or a rollback to be over."""
+"""How long a write waits for a cutover or a rollback to end."""
 USER = "x-user"
 VERSION = re.compile(r"[1-9][0-9]{0,8}\Z")
 ETAG = re.compile(r'(?:W/)?"([0-9]{1,9})"\Z')
@@ -54,7 +54,7 @@ Answer = Callable[[Catalogue, WebRequest], Awaitable[WebResponse]]
 
 
 class CatalogueApi:
-    """Handlers; each is given the store that answers in the mode of its request."""
+    """The handlers. Each receives the store that answers in the mode of its request."""
 
     def __init__(
         self,
@@ -108,7 +108,8 @@ class CatalogueApi:
             return response
 
         async def answered(request: WebRequest) -> WebResponse:
-            """Whoever meets a change of the mode waits for it, and is answered in the new one."""
+            """Answers a request. One that the change of the mode interrupts waits for it, and is
+            answered in the new mode."""
             ends = monotonic() + MOVE_SECONDS_MAX
             while True:
                 if not watch.is_current:
@@ -153,7 +154,8 @@ class CatalogueApi:
     # Metrics
 
     async def list_metrics(self, store: Catalogue, request: WebRequest) -> WebResponse:
-        # The service had metrics of its own under this name long before Prometheus asked for its.
+        # This path has listed the catalogue's metrics since before Prometheus, which scrapes the
+        # path /metrics by default, was supported.
         if is_scrape(request):
             return await self._monitoring.prometheus(request)
         limit, after = _page(request)
@@ -176,20 +178,20 @@ class CatalogueApi:
             metric = await metric_rules.resolve(
                 metric, metric_rules.cutoff_time(date, "date"), store.get
             )
-            # With the name, because different metrics have versions of the same number.
+            # The ETag includes the name: the metric may be a chained one with the same version.
             etag = f'"{quote(metric.name)}:{metric.latest_version}"'
         if _is_current(request, etag):
             return WebResponse(304, headers={"etag": etag})
         return encoded(metric, headers={"etag": etag})
 
     async def update_metric(self, store: Catalogue, request: WebRequest) -> WebResponse:
-        asked, expected = body(request, MetricChange), _expected(request)
-        revision = metric_rules.change(asked, _user(request), self._clock())
+        change, expected = body(request, MetricChange), _expected(request)
+        revision = metric_rules.change(change, _user(request), self._clock())
         return await self._revise(store, request, revision, expected)
 
     async def deprecate_metric(self, store: Catalogue, request: WebRequest) -> WebResponse:
-        asked, expected = body(request, Deprecation), _expected(request)
-        revision = metric_rules.deprecation(asked, _user(request), self._clock())
+        deprecation, expected = body(request, Deprecation), _expected(request)
+        revision = metric_rules.deprecation(deprecation, _user(request), self._clock())
         return await self._revise(store, request, revision, expected)
 
     async def _revise(
@@ -233,12 +235,12 @@ def _refuse_lost(watch: ModeWatch, is_write: bool) -> None:
     if watch.foreign is not None:
         raise CatalogueUnavailable(
             "The catalogue was moved, and this server was started without the database that it "
-            "was moved to: ask another one."
+            "was moved to: use another server."
         )
     if is_write and not watch.is_current:
         raise CatalogueUnavailable(
-            "This server does not know the mode of the catalogue, because the database that has "
-            "it does not answer: try again in a moment."
+            "This server cannot read the mode of the catalogue, because the database does not "
+            "answer: try again in a moment."
         )
 
 
@@ -246,7 +248,7 @@ def _user(request: WebRequest) -> str:
     user = request.headers.get(USER, "")
     if USER_NAME.match(user) is None:
         raise RequestRefused(
-            "A write needs the header X-User, which names who makes it: "
+            "A write needs the header X-User with the name of the user: "
             f"up to {USER_CHARS_MAX} printable characters without spaces."
         )
     return user
@@ -264,25 +266,25 @@ def _page(request: WebRequest) -> tuple[int, str]:
 
 
 def _expected(request: WebRequest) -> int | None:
-    """The version in If-Match; None when any is accepted."""
-    given = request.headers.get("if-match", "*").strip()
-    if given == "*":
+    """Returns the version in If-Match, or None when the request accepts any."""
+    header = request.headers.get("if-match", "*").strip()
+    if header == "*":
         return None
-    match = ETAG.match(given)
+    match = ETAG.match(header)
     if match is None:
         raise VersionChanged(
-            f'If-Match must be the ETag of the metric, such as "3", or *; not {given}.'
+            f'If-Match must be the ETag of the metric, such as "3", or *; not {header}.'
         )
     return int(match[1])
 
 
 def _is_current(request: WebRequest, etag: str) -> bool:
-    """Whether If-None-Match has the ETag, by weak comparison (RFC 9110)."""
-    given = request.header(b"if-none-match")
-    if given is None:
+    """True when If-None-Match has the ETag, by weak comparison (RFC 9110)."""
+    header = request.header(b"if-none-match")
+    if header is None:
         return False
-    known = {tag.strip().removeprefix("W/") for tag in given.decode("latin-1").split(",")}
-    return bool(known & {etag, "*"})
+    tags = {tag.strip().removeprefix("W/") for tag in header.decode("latin-1").split(",")}
+    return bool(tags & {etag, "*"})
 
 
 def _etag(metric: Metric) -> str:

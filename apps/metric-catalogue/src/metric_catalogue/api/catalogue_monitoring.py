@@ -1,4 +1,4 @@
-"""How the service is doing: figures for Prometheus, the progress of a migration, alarms."""
+"""Monitoring: metrics for Prometheus, the progress of a migration, and the readings of alarms."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MEASURES = {
     "not_migrated",
     "migrated_share",
 }
-"""What an alarm can be about."""
+"""The readings that an alarm can watch."""
 SCRAPERS = ("text/plain", "application/openmetrics-text")
 
 
@@ -45,7 +45,7 @@ class CatalogueMonitoring:
         try:
             states = await self._states()
         except CatalogueError:
-            # Figures are wanted most when a database is down.
+            # The other figures are needed most while a database is down.
             states = None
         return page(self._families(states or {}))
 
@@ -66,18 +66,19 @@ class CatalogueMonitoring:
         return json_response(progress)
 
     async def readings(self) -> dict[str, float]:
-        found = self.requests.readings() | {"takes_writes": float(self._watch.is_current)}
+        readings = self.requests.readings() | {"takes_writes": float(self._watch.is_current)}
         try:
             states = await self._states()
         except CatalogueError:
             states = None
         if states is not None:
-            found["not_migrated"] = float(sum(states.values()) - states.get(MIGRATED, 0))
-            found["migrated_share"] = _migrated_share(states)
-        return found
+            readings["not_migrated"] = float(sum(states.values()) - states.get(MIGRATED, 0))
+            readings["migrated_share"] = _migrated_share(states)
+        return readings
 
     async def _states(self) -> dict[str, int] | None:
-        """Metrics by the state of their migration; None once DynamoDB alone has the catalogue."""
+        """Counts metrics by the state of their migration. Returns None once the catalogue is in
+        DynamoDB alone."""
         if self._mariadb is None or self._watch.mode == Mode.DYNAMODB:
             return None
         return await self._mariadb.count_by_state()
@@ -89,11 +90,11 @@ class CatalogueMonitoring:
         text = "Whether this server takes writes."
         yield gauge(f"{PREFIX}_takes_writes", text, self._watch.is_current)
         if states:
-            found = [
+            samples = [
                 PrometheusSample(count, {"state": state}) for state, count in sorted(states.items())
             ]
             text = "Metrics in MariaDB, by the state of their migration."
-            yield MetricFamily(f"{PREFIX}_metrics", "gauge", text, found)
+            yield MetricFamily(f"{PREFIX}_metrics", "gauge", text, samples)
         if self._data is not None:
             yield from _cache_families("definitions", self._data.definitions.cache)
             yield from _cache_families("values", self._data.values.cache)
@@ -111,6 +112,6 @@ def _migrated_share(states: Mapping[str, int]) -> float:
 
 
 def is_scrape(request: WebRequest) -> bool:
-    """Whether Prometheus asks: it names the formats that it reads, the service's own is JSON."""
+    """True when the request comes from Prometheus, which accepts only its own formats."""
     accepted = request.header(b"accept") or b""
     return any(accepted.startswith(kind.encode()) for kind in SCRAPERS)

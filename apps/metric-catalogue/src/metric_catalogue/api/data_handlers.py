@@ -1,4 +1,5 @@
-"""Handlers of GetMetricData and PutMetricData."""
+"""The handlers of GetMetricData and PutMetricData, and what a change of a metric does to its
+values."""
 
 from __future__ import annotations
 
@@ -21,12 +22,12 @@ from metric_catalogue.stores.catalogue import Catalogue
 from partita.server.http.web.web_service import WebRequest, WebResponse
 
 DIMENSION = "dimension."
-"""A prefix of parameters: dimension.country=IT."""
+"""The prefix of parameters that name a dimension: dimension.country=IT."""
 PARAMETERS = ("time", "start", "end", "period")
 
 
 class DataFailure(msgspec.Struct, frozen=True, kw_only=True):
-    """A query of several that was refused, in the place of its answer."""
+    """Takes the place of the answer to one of several queries that was refused."""
 
     metric: str
     status: int
@@ -40,7 +41,8 @@ class DataApi:
 
     @contextmanager
     def changing(self, name: str) -> Iterator[None]:
-        """Around a change of a metric, so that this server answers with it at once."""
+        """Wraps a change of a metric. Cached definitions and values are forgotten, so that this
+        server answers with the change at once."""
         try:
             yield
         finally:
@@ -49,7 +51,7 @@ class DataApi:
 
     @asynccontextmanager
     async def deleting(self, name: str) -> AsyncIterator[None]:
-        """Around the deletion of a metric: its values are deleted with it."""
+        """Wraps the deletion of a metric, and deletes its values with it."""
         if self._data is None:
             yield
             return
@@ -59,13 +61,14 @@ class DataApi:
             with self.changing(name):
                 yield
         except CatalogueError:
-            # After any other end, whoever adds the metric again deletes them first.
+            # After a kill or any other error the mark stays: whether the metric is deleted is not
+            # known, and `finish_deletion` decides it when the metric is added again.
             await values.unmark(name)
             raise
         await values.purge(name)
 
     async def finish_deletion(self, store: Catalogue, name: str) -> None:
-        """Before a metric is added: nothing is left of one of the same name."""
+        """Deletes the values of a deleted metric before one of the same name is added."""
         if self._data is not None and await self._data.values.is_marked(name):
             try:
                 await store.get(name)
@@ -77,8 +80,8 @@ class DataApi:
         return encoded(await self._service.get(store, query, ReadBudget()))
 
     async def get_batch(self, store: Catalogue, request: WebRequest) -> WebResponse:
-        asked, budget = body(request, DataQueries), ReadBudget()
-        answers = (self._answer(store, query, budget) for query in asked.queries)
+        queries, budget = body(request, DataQueries).queries, ReadBudget()
+        answers = (self._answer(store, query, budget) for query in queries)
         return encoded({"results": await asyncio.gather(*answers)})
 
     async def _answer(

@@ -1,4 +1,4 @@
-"""The description of the HTTP API in OpenAPI 3.1, from the types that validate bodies."""
+"""Describes the HTTP API in OpenAPI 3.1, generated from the types that validate request bodies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What GetMetricData and PutMetricData are asked, and what they answer."""
+"""The requests and responses of GetMetricData and PutMetricData."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ Dimensions = dict[str, DimensionValue]
 
 
 class DataQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Either `time`, or `start` and `end`, and then maybe a `period`."""
+    """Asks for the value at `time`, or for the values from `start` to before `end`. With a
+    `period` it asks for one value in each period."""
 
     metric: Name
     dimensions: Dimensions = {}
@@ -35,11 +36,11 @@ class DataQueries(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 class DataPoint(Struct, frozen=True, kw_only=True, omit_defaults=True):
     time: Time
     value: str | None
-    """Exact; null when there is none, and then there is a reason."""
+    """The exact value; null when the metric has no value, and then there is a reason."""
     version: int
     """The version valid at that time."""
     metric: str | None = None
-    """The chained metric, where the value is one of it."""
+    """The chained metric, if the value comes from it."""
     reason: str | None = None
 
 

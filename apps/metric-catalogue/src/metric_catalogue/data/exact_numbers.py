@@ -1,4 +1,4 @@
-"""Exact numbers: fractions inside, and decimals as DynamoDB has them at the edge."""
+"""Exact numbers: fractions for computing, and decimals of 38 digits as DynamoDB stores them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ROUNDED = Context(prec=NUMBER_DIGITS_MAX, rounding=ROUND_HALF_EVEN, Emin=-999_9
 
 
 def exact(text: str) -> Fraction:
-    """Of a number of DynamoDB. `Fraction` takes text too, in several times the time."""
+    """Parses a number of DynamoDB. `Fraction(text)` does too, but takes several times as long."""
     whole, _, decimals = text.partition(".")
     if not decimals.isdigit() and decimals:
         return Fraction(text)
@@ -26,7 +26,7 @@ def exact(text: str) -> Fraction:
 
 
 def is_storable(number: Decimal) -> bool:
-    """Whether DynamoDB keeps it as it is."""
+    """True when DynamoDB stores the number without rounding it."""
     if not number.is_finite():
         return False
     if not number:
@@ -36,7 +36,8 @@ def is_storable(number: Decimal) -> bool:
 
 
 def rounded(number: Fraction) -> Decimal | None:
-    """To 38 significant digits, half to even; None when it is out of DynamoDB's range."""
+    """Rounds to 38 significant digits, half to even. Returns None when the number is out of
+    DynamoDB's range."""
     quotient = _ROUNDED.divide(Decimal(number.numerator), Decimal(number.denominator))
     return quotient if not quotient or _is_in_range(quotient) else None
 
@@ -46,7 +47,7 @@ def _is_in_range(number: Decimal) -> bool:
 
 
 def text_of(number: Decimal) -> str:
-    """Plain digits, no exponent, no surplus zeros."""
+    """Returns a number in plain digits, without exponent and trailing zeros."""
     if not number:
         return "0"
     text = f"{number:f}"

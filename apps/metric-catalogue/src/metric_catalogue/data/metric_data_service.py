@@ -1,8 +1,8 @@
-"""GetMetricData and PutMetricData over a catalogue and a value store, bounded.
+"""GetMetricData and PutMetricData over a catalogue and a value store.
 
-A query is answered in three steps: the definitions of the metric and of everything it may be
-computed from, level by level; the values of the primitive ones among them; the evaluation, which
-reads nothing more.
+A query is answered in three steps. The service reads the definitions of the metric and of
+everything that it may be computed from, level by level; then the values of the primitive metrics
+among them; then it evaluates, which reads nothing. Both reads are bounded.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ from metric_catalogue.stores.dynamodb.catalogue_tables import CatalogueTables
 
 CACHE_SECONDS = 5.0
 VALUES_MAX = 10_000
-"""Values read for one request."""
+"""How many values one request may read."""
 METRICS_MAX = 200
-"""Metrics that one value may be computed from."""
+"""How many metrics one value may be computed from."""
 
 
 class ReadBudget:
-    """How many values one request may still read."""
+    """Counts how many values one request may still read."""
 
     def __init__(self) -> None:
         self.left = VALUES_MAX
@@ -88,47 +88,50 @@ class MetricDataService:
         self, names: Sequence[str], series: str, span: TimeSpan, budget: ReadBudget
     ) -> dict[str, Packed]:
         values = self.values
-        found = {name: values.cached(name, series, span) for name in names}
-        absent = [name for name, known in found.items() if known is None]
+        cached = {name: values.cached(name, series, span) for name in names}
+        absent = [name for name, packed in cached.items() if packed is None]
         if absent:
             read = await values.read(absent, series, span, budget.left)
-            found.update(zip(absent, read, strict=True))
-        complete = {name: known for name, known in found.items() if known is not None}
+            cached.update(zip(absent, read, strict=True))
+        complete = {name: packed for name, packed in cached.items() if packed is not None}
         budget.spend(sum(map(count_of, complete.values())))
         return complete
 
     async def _definitions(
         self, store: Catalogue, name: str, span: TimeSpan
     ) -> dict[str, MetricDefinition | None]:
-        """Everything reached from a metric; None for what does not exist any more."""
-        found: dict[str, MetricDefinition | None] = {}
-        wanted = {name}
-        while wanted:
-            level = {one: self.definitions.cached(one, span.start) for one in wanted}
-            absent = [one for one, known in level.items() if known is None]
-            loaded = await together(self.definitions.load(store, one, span.start) for one in absent)
+        """Returns the definitions of everything reached from a metric; None for a metric that does
+        not exist any more."""
+        definitions: dict[str, MetricDefinition | None] = {}
+        missing = {name}
+        while missing:
+            level = {metric: self.definitions.cached(metric, span.start) for metric in missing}
+            absent = [metric for metric, definition in level.items() if definition is None]
+            loaded = await together(
+                self.definitions.load(store, metric, span.start) for metric in absent
+            )
             level.update(zip(absent, loaded, strict=True))
-            found.update(level)
-            if found[name] is None:
+            definitions.update(level)
+            if definitions[name] is None:
                 raise no_metric(name)
-            references = (one.references_in(span) for one in level.values() if one is not None)
-            wanted = set().union(*references) - found.keys()
-            if len(found) + len(wanted) > METRICS_MAX:
+            references = (d.references_in(span) for d in level.values() if d is not None)
+            missing = set().union(*references) - definitions.keys()
+            if len(definitions) + len(missing) > METRICS_MAX:
                 raise RequestRefused(
                     f"{name} is computed from more than {METRICS_MAX} metrics: too many for a "
                     "request."
                 )
-        return found
+        return definitions
 
     async def put(self, store: Catalogue, new: Iterable[NewValue]) -> StoredCount:
         stored: dict[tuple[str, str], StoredValue] = {}
         for value in new:
-            one = await self._checked(store, value)
-            if (one.metric, one.place) in stored:
+            checked = await self._checked(store, value)
+            if (checked.metric, checked.place) in stored:
                 raise RequestRefused(
-                    f"{one.metric} is given twice for {one.time} and these dimensions."
+                    f"{checked.metric} is given twice for {checked.time} and these dimensions."
                 )
-            stored[one.metric, one.place] = one
+            stored[checked.metric, checked.place] = checked
         await self.values.put(list(stored.values()))
         return StoredCount(stored=len(stored))
 
@@ -143,7 +146,7 @@ class MetricDataService:
         if not is_storable(value.value) or not is_storable(value.weight) or value.weight <= 0:
             raise RequestRefused(
                 f"The value of {value.metric} at {time} must be a number of at most 38 digits "
-                "between 1E-130 and 1E+126, and its weight one above 0."
+                "between 1E-130 and 1E+126, and its weight a number above 0."
             )
         return StoredValue(
             value.metric,
@@ -155,7 +158,7 @@ class MetricDataService:
         )
 
     def forget(self, name: str) -> None:
-        """The metric is changed through this server."""
+        """Forgets the definition of a metric that is changed through this server."""
         self.definitions.cache.forget(name)
 
 
@@ -180,8 +183,8 @@ def _as_stored(
     span: TimeSpan,
     read: Mapping[str, Packed],
 ) -> list[DataPoint] | None:
-    """Of a primitive metric that is not chained in this span, every single value: nothing is
-    computed."""
+    """Returns the single values of a primitive metric that is not chained in this span, which need
+    no computing. Returns None for other queries."""
     if definition is None or definition.metric.is_hybrid or query.period is not None:
         return None
     packed = read[query.metric]
@@ -199,22 +202,25 @@ def _evaluated(
     span: TimeSpan,
     read: Mapping[str, Packed],
 ) -> list[DataPoint]:
-    evaluation = MetricEvaluation(definitions, {name: unpacked(one) for name, one in read.items()})
+    evaluation = MetricEvaluation(
+        definitions, {name: unpacked(packed) for name, packed in read.items()}
+    )
     return [
-        _point(evaluation, query.metric, one)
-        for one in _spans(evaluation, query, span)
-        if span.end is None or evaluation.value(query.metric, one).has_data
+        _point(evaluation, query.metric, part)
+        for part in _spans(evaluation, query, span)
+        if span.end is None or evaluation.value(query.metric, part).has_data
     ]
 
 
 def _spans(evaluation: MetricEvaluation, query: DataQuery, whole: TimeSpan) -> Iterable[TimeSpan]:
-    """What there is a point for: the time asked for, every time with a value, or every period."""
+    """Returns what the answer has a point for: the time of the query, every time with a value, or
+    every period with one."""
     if whole.end is None:
         return [whole]
     times = evaluation.times(whole)
     if query.period is None:
         return map(TimeSpan, times)
-    # A dictionary, because it keeps the order.
+    # A dictionary removes duplicates and keeps the order.
     return dict.fromkeys(period_of(time, query.period, whole) for time in times)
 
 
@@ -238,7 +244,7 @@ def _text(number: Fraction) -> str:
 
 
 def _primitives(definitions: dict[str, MetricDefinition | None]) -> list[MetricDefinition]:
-    return [one for one in definitions.values() if one is not None and not one.metric.is_hybrid]
+    return [d for d in definitions.values() if d is not None and not d.metric.is_hybrid]
 
 
 def _refuse_unrelated(primitives: Iterable[MetricDefinition], dimensions: Dimensions) -> None:

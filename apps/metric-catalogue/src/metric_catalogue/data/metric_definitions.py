@@ -1,6 +1,5 @@
-"""What GetMetricData needs to know of a metric: its latest version, and older ones when a time is
-asked for at which they were valid.
-"""
+"""The definition of a metric as GetMetricData needs it: the latest version, and older versions when
+a query asks for a time at which they were valid."""
 
 from __future__ import annotations
 
@@ -23,31 +22,31 @@ DEFINITIONS_MAX = 100_000
 class MetricDefinition(Struct, frozen=True, gc=False):
     metric: Metric
     versions: tuple[MetricVersion, ...] | None
-    """All, in their order; None when only the latest was needed."""
+    """All versions in order, or None when only the latest was needed."""
 
     def covers(self, time: str) -> bool:
-        """Whether the version valid at that time is here."""
+        """True when the definition includes the version that was valid at that time."""
         metric = self.metric
         return self.versions is not None or metric.latest_version == 1 or metric.updated_at <= time
 
     def at(self, time: str) -> MetricVersion:
-        """The version valid at a time; before the first one, the first."""
+        """Returns the version valid at a time; before the first version, the first."""
         if self.versions is None:
             return self.metric
         place = bisect_right(self.versions, time, key=lambda version: version.updated_at)
         return self.versions[max(place - 1, 0)]
 
     def references_in(self, span: TimeSpan) -> set[str]:
-        """Every metric that a value in this span may be taken or computed from."""
-        found = set()
+        """Returns every metric that a value in this span may be taken or computed from."""
+        references = set()
         if (chained := self.metric.chained_at(span.start)) is not None:
-            found.add(chained)
+            references.add(chained)
         if self.metric.is_hybrid:
             for version in self._valid_in(span):
-                # A formula that is not valid has no value, and the evaluation says why.
+                # The evaluation reports a formula that is not valid.
                 with suppress(RequestRefused):
-                    found.update(names_in(compiled(version.hybrid_formula or "")))
-        return found
+                    references.update(names_in(compiled(version.hybrid_formula or "")))
+        return references
 
     def _valid_in(self, span: TimeSpan) -> list[MetricVersion]:
         if self.versions is None:
@@ -62,21 +61,22 @@ class MetricDefinition(Struct, frozen=True, gc=False):
 
 
 class MetricDefinitions:
-    """Definitions as the catalogue has them, cached."""
+    """The definitions of the catalogue, cached."""
 
     def __init__(self, cache_seconds: float, now: Callable[[], float]) -> None:
         self.cache: ValueCache[MetricDefinition] = ValueCache(cache_seconds, DEFINITIONS_MAX, now)
 
     def cached(self, name: str, time: str) -> MetricDefinition | None:
-        known = self.cache.get(name)
-        return known if known is not None and known.covers(time) else None
+        definition = self.cache.get(name)
+        return definition if definition is not None and definition.covers(time) else None
 
     async def find(self, store: Catalogue, name: str, time: str) -> MetricDefinition | None:
-        """With the versions valid from that time on."""
+        """Returns a definition with the versions valid from that time on, or None when the metric
+        does not exist."""
         return self.cached(name, time) or await self.load(store, name, time)
 
     async def load(self, store: Catalogue, name: str, time: str) -> MetricDefinition | None:
-        """As it is in the catalogue now."""
+        """Reads a definition from the catalogue."""
         writes = self.cache.writes
         try:
             definition = MetricDefinition(await store.get(name), None)

@@ -1,9 +1,9 @@
-"""The value of a metric at a time or in a period, from definitions and values that were read.
+"""Computes the value of a metric at a time or in a period, from definitions and stored values.
 
-A primitive metric has its stored values; in a period they are aggregated. A hybrid metric is its
-formula, in the version valid at that time, over the values that its metrics have: in a period it is
-a formula over aggregates, so a ratio is one of sums. Arithmetic is exact; the result of each metric
-is rounded once, to the 38 digits of a number of DynamoDB.
+A primitive metric has its stored values, which are aggregated in a period. A hybrid metric has its
+formula, in the version valid at that time. In a period the formula is applied to the aggregates of
+its metrics, so a ratio is a ratio of sums. Arithmetic is exact; the result of each metric is
+rounded once, to the 38 digits of a number in DynamoDB.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from metric_catalogue.metrics.catalogue_errors import RequestRefused
 from metric_catalogue.metrics.formula import compiled, evaluate, names_in
 
 Series = Mapping[str, WeightedValue]
-"""By time, in order."""
+"""The values of a metric by time, in order of time."""
 
 
 class EvaluatedValue(NamedTuple):
-    """A value, or the reason why there is none."""
+    """A value, or the reason why the metric has no value."""
 
     number: Fraction | None = None
     reason: str | None = None
     has_data: bool = True
-    """Whether anything that it is computed from has a value."""
+    """True when any of the metrics that it is computed from has a value."""
 
 
 class MetricEvaluation:
@@ -37,15 +37,17 @@ class MetricEvaluation:
     ) -> None:
         self._definitions = definitions
         self._series = series
-        self._known: dict[tuple[str, TimeSpan], EvaluatedValue] = {}
+        self._values_by_span: dict[tuple[str, TimeSpan], EvaluatedValue] = {}
 
     def times(self, span: TimeSpan) -> list[str]:
-        """When any of the metrics has a value."""
-        found = {time for series in self._series.values() for time in series if span.has(time)}
-        return sorted(found)
+        """Returns the times in a span at which any of the metrics has a value."""
+        return sorted(
+            {time for series in self._series.values() for time in series if span.has(time)}
+        )
 
     def source(self, name: str, time: str) -> MetricDefinition | None:
-        """The metric that has the values of this one at a time, down its chain."""
+        """Follows the chain of a metric to the one that has its values at a time. Returns None when
+        the chain is broken or leads back to itself."""
         walked = set()
         definition = self._definitions.get(name)
         while definition is not None and (chained := definition.metric.chained_at(time)):
@@ -57,12 +59,16 @@ class MetricEvaluation:
 
     def value(self, name: str, span: TimeSpan) -> EvaluatedValue:
         key = (name, span)
-        known = self._known.get(key)
-        if known is None:
-            # Versions of different times can refer to each other, although none ever did at once.
-            self._known[key] = EvaluatedValue(None, f"{name} is computed from itself at this time.")
-            known = self._known[key] = self._evaluate(name, span)
-        return known
+        outcome = self._values_by_span.get(key)
+        if outcome is None:
+            # Before its first version a metric has that version, so the versions used together were
+            # not always valid together, and may form a cycle that no rule has seen. An error in the
+            # place of the value ends the recursion.
+            self._values_by_span[key] = EvaluatedValue(
+                None, f"{name} is computed from itself at this time."
+            )
+            outcome = self._values_by_span[key] = self._evaluate(name, span)
+        return outcome
 
     def _evaluate(self, name: str, span: TimeSpan) -> EvaluatedValue:
         here = self._definitions.get(name)
@@ -111,7 +117,8 @@ class MetricEvaluation:
         return [value for time, value in series.items() if span.has(time)]
 
     def _values(self, name: str, span: TimeSpan) -> list[WeightedValue]:
-        """The single values in a period, those before the cutoff date from the chained metric."""
+        """Returns the single values in a period; those before the cutoff date are the chained
+        metric's."""
         values = []
         for time in self.times(span):
             definition = self.source(name, time)
@@ -123,7 +130,7 @@ class MetricEvaluation:
 
 
 def _is_cut(definition: MetricDefinition, span: TimeSpan) -> bool:
-    """Whether the cutoff date lies within a period."""
+    """True when the cutoff date lies within a period."""
     metric = definition.metric
     if metric.chained_at(span.start) is None or span.end is None:
         return False

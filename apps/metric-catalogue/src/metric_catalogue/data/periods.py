@@ -1,4 +1,4 @@
-"""Periods, and how the values in one become one value: by the metric's aggregation style."""
+"""Periods, and how the values in a period become one value: by the metric's aggregation style."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class WeightedValue(NamedTuple):
 
 
 class TimeSpan(NamedTuple):
-    """From `start` to before `end`; without an end, the instant `start`."""
+    """The time from `start` to before `end`; without an end, the instant `start`."""
 
     start: str
     end: str | None = None
@@ -31,7 +31,7 @@ class TimeSpan(NamedTuple):
 
 
 def period_of(time: str, period: Period, whole: TimeSpan) -> TimeSpan:
-    """The period that a time lies in; the first and the last end where the whole does."""
+    """Returns the period that a time lies in, cut at both ends of the whole span."""
     if period == "ALL":
         return whole
     begin = parse_time(time).replace(hour=0, minute=0, second=0, microsecond=0)
@@ -48,7 +48,7 @@ def period_of(time: str, period: Period, whole: TimeSpan) -> TimeSpan:
 
 
 def aggregate(values: Sequence[WeightedValue], version: MetricVersion) -> Fraction:
-    """At least one value, in the order of their times."""
+    """Aggregates at least one value; the values are in order of time."""
     return STYLES[version.aggregation_style](values, version)
 
 
@@ -64,7 +64,7 @@ def _last(values: Sequence[WeightedValue], version: MetricVersion) -> Fraction:
 
 
 def _percentile(values: Sequence[WeightedValue], version: MetricVersion) -> Fraction:
-    """Between two values it is interpolated, as SQL's PERCENTILE_CONT does it."""
+    """Returns a percentile, interpolated between two values as SQL's PERCENTILE_CONT does."""
     ordered = sorted(value.number for value in values)
     share = Fraction(str(version.aggregation_param or MEDIAN)) / 100
     place = min(max(share, Fraction()), Fraction(1)) * (len(ordered) - 1)

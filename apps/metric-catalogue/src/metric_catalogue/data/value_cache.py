@@ -1,11 +1,12 @@
-"""What was read, for some seconds: bounded by size, and forgotten when this server writes.
+"""A cache of what was read, bounded by size and by seconds. Entries are forgotten when this server
+writes.
 
-Writes of other servers are seen when an entry has expired. An entry whose read began before a
-write of this server is not kept, because it may be older than the write.
+Writes of other servers become visible when an entry expires. A value whose read began before a
+write of this server is not cached, because it may be older than the write.
 
-Entries and keys are plain tuples and strings, and values are such tuples or structs without cycles
-(`gc=False`): the collector of cycles does not look at them again. Looking at a hundred thousand
-objects every other second held up one request in fifty for longer than everything else.
+Entries and keys are plain tuples and strings, and values are tuples or structs without cycles
+(`gc=False`), so that Python's garbage collector does not scan them again. Scanning a hundred
+thousand objects every other second delayed one request in fifty by more than all other work.
 """
 
 from __future__ import annotations
@@ -25,11 +26,12 @@ class ValueCache(Generic[V]):
         self._size_max = size_max
         self._now = now
         self._size = 0
-        # By metric, the least recently added first.
+        # By metric, least recently added first.
         self._entries: OrderedDict[str, dict[str, tuple[V, int, float]]] = OrderedDict()
-        """By key: the value, its size, and when it expires."""
+        """For each key the value, its size, and when it expires."""
         self.writes = 0
-        """Remembered by whoever reads, before the read begins."""
+        """Counts the writes of this server. A reader notes it before it reads, and passes it to
+        `keep`."""
 
     def get(self, metric: str, key: str = "") -> V | None:
         value, _, expires_at = self._entries.get(metric, {}).get(key, (None, 0, 0.0))
@@ -40,19 +42,20 @@ class ValueCache(Generic[V]):
         return value
 
     def keep(self, metric: str, value: V, writes: int, key: str = "", size: int = 1) -> None:
-        """`writes` is what it was when the read began."""
+        """Caches a value, unless this server has written since its read began: `writes` is the
+        count from before the read."""
         if writes != self.writes or size > self._size_max or not self._seconds:
             return
-        known = self._entries.setdefault(metric, {})
+        entries = self._entries.setdefault(metric, {})
         self._entries.move_to_end(metric)
-        replaced = known.get(key)
+        replaced = entries.get(key)
         self._size += size - (replaced[1] if replaced is not None else 0)
-        known[key] = (value, size, self._now() + self._seconds)
+        entries[key] = (value, size, self._now() + self._seconds)
         while self._size > self._size_max:
             self._drop(next(iter(self._entries)))
 
     def forget(self, metric: str) -> None:
-        """Something about it is about to change, or has just changed."""
+        """Drops everything about a metric that is about to change or has just changed."""
         self.writes += 1
         if metric in self._entries:
             self._drop(metric)

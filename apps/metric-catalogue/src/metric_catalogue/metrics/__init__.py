@@ -1,3 +1,3 @@
-"""What a metric is: its versions, the rules for changing it, formulas, and the errors of the
+"""Metrics: their versions, the rules for changing them, formulas, and the errors of the
 catalogue.
 """

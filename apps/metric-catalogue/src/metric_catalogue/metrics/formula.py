@@ -1,4 +1,4 @@
-"""Formulas of hybrid metrics: numbers, names of metrics, + - * / and brackets.
+"""Parses and evaluates the formulas of hybrid metrics, such as `100 * late / (all + 1)`.
 
 expression = term   { ("+" | "-") term }
 term       = factor { ("*" | "/") factor }
@@ -26,7 +26,8 @@ TOKEN = re.compile(
 )
 OPERATORS = ("+-", "*/")
 EXPONENT_MAX = 1000
-"""Of a number in a formula. DynamoDB's numbers end at 1E+126, and a larger one costs memory."""
+"""The largest exponent of a number in a formula. DynamoDB's numbers end at 1E+126, and fractions
+with huge exponents would take gigabytes of memory."""
 PROGRAMS_MAX = 50_000
 
 
@@ -34,14 +35,15 @@ class FormulaToken(NamedTuple):
     kind: str
     text: str
     place: int
-    """Counted from 1."""
+    """The position in the formula, counted from 1."""
 
 
 END = "end"
 
 
 class FormulaInstruction(NamedTuple):
-    """One of: push a constant, push the value of a metric, apply an operator."""
+    """Pushes a constant, pushes the value of a metric, or applies an operator; exactly one field is
+    set."""
 
     constant: Fraction | None = None
     name: str | None = None
@@ -61,7 +63,7 @@ NEGATE = "negate"
 
 @lru_cache(PROGRAMS_MAX)
 def compiled(formula: str) -> Program:
-    """Raises Refused."""
+    """Compiles a formula. Raises an error with the position when it is not valid."""
     reader = _FormulaParser(formula)
     reader.read_expression(0)
     reader.expect(END)
@@ -69,7 +71,7 @@ def compiled(formula: str) -> Program:
 
 
 def evaluate(program: Program, values: Mapping[str, Fraction]) -> Fraction:
-    """The exact result. Raises ZeroDivisionError."""
+    """Returns the exact result. Raises ZeroDivisionError."""
     stack: list[Fraction] = []
     for constant, name, operator in program:
         if constant is not None:
@@ -85,12 +87,13 @@ def evaluate(program: Program, values: Mapping[str, Fraction]) -> Fraction:
 
 
 def names_in(program: Program) -> tuple[str, ...]:
-    """The metrics in a formula, sorted."""
-    return tuple(sorted({one.name for one in program if one.name is not None}))
+    """Returns the names of the metrics in a program, sorted."""
+    return tuple(sorted({step.name for step in program if step.name is not None}))
 
 
 def consumed_metrics(formula: str) -> tuple[str, ...]:
-    """The names of the metrics in a formula, sorted. Raises Refused."""
+    """Returns the names of the metrics in a formula, sorted. Raises RequestRefused when the formula
+    is not valid or uses no metric."""
     names = names_in(compiled(formula))
     if not names:
         raise RequestRefused(f"The formula {formula!r} uses no metric.")
@@ -150,13 +153,13 @@ class _FormulaParser:
             )
         return Fraction(Decimal(self._token.text))
 
-    def expect(self, wanted: str) -> None:
-        if self._token.kind != wanted:
-            found = repr(self._token.text) if self._token.text else "its end"
-            wanted = "an operator or its end" if wanted == END else wanted
+    def expect(self, expected: str) -> None:
+        if self._token.kind != expected:
+            actual = repr(self._token.text) if self._token.text else "its end"
+            expected = "an operator or its end" if expected == END else expected
             raise RequestRefused(
-                f"The formula {self._formula!r} has {found} at position {self._token.place}, "
-                f"where {wanted} is expected."
+                f"The formula {self._formula!r} has {actual} at position {self._token.place}, "
+                f"where {expected} is expected."
             )
 
     def _next(self) -> FormulaToken:

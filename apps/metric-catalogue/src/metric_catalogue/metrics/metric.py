@@ -1,4 +1,4 @@
-"""Metrics, their versions, and the requests that create them: shapes only, rules are in `rules`."""
+"""Metrics, their versions, and the requests that create them. The rules are in `metric_rules`."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from typing import Annotated, Literal, NamedTuple
 import msgspec
 from msgspec import Meta, Struct
 
-PRIMITIVE_TYPES = ("SCALAR", "WEIGHTED_AVERAGE", "PERCENTILE")
 HYBRID = "HYBRID"
 ValueType = Literal["SCALAR", "WEIGHTED_AVERAGE", "HYBRID", "PERCENTILE"]
 AggregationStyle = Literal["SUM", "LAST_DAY_OF_PERIOD", "PERCENTILE"]
 
 NAME = r"^[A-Za-z_][A-Za-z0-9_.]*\Z"
-"""Every name can be used in a formula."""
+"""The pattern makes sure that every name can be used in a formula."""
 NAME_CHARS_MAX = 150
 DIMENSION_CHARS_MAX = 100
 FORMULA_CHARS_MAX = 1000
@@ -22,7 +21,8 @@ REASON_CHARS_MAX = 500
 USER_CHARS_MAX = 50
 RELATED_DIMENSIONS_MAX = 100
 CONSUMED_METRICS_MAX = 45
-"""A transaction has at most 100 actions, and an update may add and remove this many consumers."""
+"""A transaction has at most 100 actions, and an update may add this many entries of consumers and
+remove as many."""
 
 Name = Annotated[str, Meta(pattern=NAME, max_length=NAME_CHARS_MAX)]
 DimensionName = Annotated[str, Meta(pattern=NAME, max_length=DIMENSION_CHARS_MAX)]
@@ -61,8 +61,8 @@ class MetricVersion(
         return self.value_type == HYBRID
 
     def chained_at(self, time: str) -> str | None:
-        """The metric that stands for this one before the cutoff date. Rows of the old catalogue may
-        have a date without a metric, which cuts nothing off."""
+        """Returns the metric that stands for this one before the cutoff date, or None. Rows of the
+        old catalogue may have a date without a metric, which has no effect."""
         cutoff = self.chain_cutoff_date
         return self.chained_metric if cutoff is not None and time < cutoff else None
 
@@ -84,7 +84,8 @@ class Metric(
 
 
 class LatestVersion(NamedTuple):
-    """What tells a metric from one that has been changed, or deleted and added again."""
+    """Identifies the latest version. The time of creation differs when a metric was deleted and
+    added again."""
 
     created_at: str
     version: int
@@ -137,7 +138,7 @@ def as_metric(version: MetricVersion, created_at: str, created_by: str) -> Metri
 
 
 def timestamp(seconds: float) -> str:
-    """To the millisecond, in UTC: the format of times in every store."""
+    """Returns a time in the format of every store: "2026-01-31T00:00:00.000Z"."""
     return format_time(datetime.fromtimestamp(seconds, UTC))
 
 
@@ -146,6 +147,6 @@ def format_time(time: datetime) -> str:
 
 
 def parse_time(text: str) -> datetime:
-    """A date or a time in ISO 8601; without a zone it is UTC. Raises ValueError."""
+    """Parses a date or a time in ISO 8601; without a zone it is UTC. Raises ValueError."""
     time = datetime.fromisoformat(text)
     return time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)

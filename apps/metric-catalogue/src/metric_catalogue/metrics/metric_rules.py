@@ -1,5 +1,7 @@
-"""The rules of the catalogue, the same for every store: pure functions from the current version and
-a request to the next version. Only the store knows which names exist and what they refer to.
+"""The rules of the catalogue, the same for every store.
+
+They are pure functions that take the current version and a request, and return the next version.
+Which names exist and what they refer to, only the store knows.
 """
 
 from __future__ import annotations
@@ -27,12 +29,12 @@ PARAMETER_DECIMALS_MAX = 4
 REACHED_METRICS_MAX = 2000
 DEPENDANTS_SHOWN_MAX = 5
 TIMES_MAX = 10_000
-"""Times that are remembered with their format: most requests ask for the same ones."""
+"""How many parsed times are cached: most requests ask for the same ones."""
 HYBRID_GROUP = "hybrid metrics"
 """The group of all hybrid metrics; it has no dimensions, and no metric can have its name."""
 
 Revision = Callable[[Metric], Metric]
-"""From the latest version to the next one."""
+"""Takes the latest version of a metric and returns the next one."""
 References = Callable[[str], Awaitable[set[str]]]
 
 
@@ -44,27 +46,27 @@ def first_version(
     return as_metric(version, created_at=time, created_by=user)
 
 
-def change(asked: MetricChange, user: str, now: float) -> Revision:
+def change(request: MetricChange, user: str, now: float) -> Revision:
     def revise(metric: Metric) -> Metric:
         _refuse_deprecated(metric)
-        if (asked.value_type == HYBRID) != metric.is_hybrid:
+        if (request.value_type == HYBRID) != metric.is_hybrid:
             raise MetricConflict(
                 f"{metric.name} has the value type {metric.value_type}: a primitive metric cannot "
                 "become a hybrid one, or the other way round."
             )
         related = metric.related_dimensions
-        if asked.related_dimensions is not None:
+        if request.related_dimensions is not None:
             if metric.is_hybrid:
                 raise RequestRefused("A hybrid metric has no related dimensions.")
-            related = tuple(sorted(set(asked.related_dimensions)))
+            related = tuple(sorted(set(request.related_dimensions)))
         number = metric.latest_version + 1
-        version = _version(asked, metric.name, number, related, user, timestamp(now))
+        version = _version(request, metric.name, number, related, user, timestamp(now))
         return as_metric(version, metric.created_at, metric.created_by)
 
     return revise
 
 
-def deprecation(asked: Deprecation, user: str, now: float) -> Revision:
+def deprecation(request: Deprecation, user: str, now: float) -> Revision:
     def revise(metric: Metric) -> Metric:
         _refuse_deprecated(metric)
         time = timestamp(now)
@@ -77,7 +79,7 @@ def deprecation(asked: Deprecation, user: str, now: float) -> Revision:
                 "updated_by": user,
                 "deprecated_at": time,
                 "deprecated_by": user,
-                "deprecated_reason": asked.reason,
+                "deprecated_reason": request.reason,
             }
         )
         return as_metric(version, metric.created_at, metric.created_by)
@@ -93,7 +95,7 @@ def _refuse_deprecated(metric: Metric) -> None:
 
 
 def _version(
-    asked: NewMetric | MetricChange,
+    request: NewMetric | MetricChange,
     name: str,
     number: int,
     related_dimensions: tuple[str, ...] | None,
@@ -105,13 +107,13 @@ def _version(
         version=number,
         updated_at=time,
         updated_by=user,
-        aggregation_style=asked.aggregation_style,
-        value_type=asked.value_type,
-        aggregation_param=_parameter(asked.aggregation_param),
-        chained_metric=asked.chained_metric,
-        chain_cutoff_date=_cutoff_date(asked, name),
-        hybrid_formula=asked.hybrid_formula,
-        consumed_metrics=_consumed(asked, name),
+        aggregation_style=request.aggregation_style,
+        value_type=request.value_type,
+        aggregation_param=_parameter(request.aggregation_param),
+        chained_metric=request.chained_metric,
+        chain_cutoff_date=_cutoff_date(request, name),
+        hybrid_formula=request.hybrid_formula,
+        consumed_metrics=_consumed(request, name),
         related_dimensions=related_dimensions,
     )
 
@@ -123,22 +125,23 @@ def _parameter(value: float | None) -> float | None:
         raise RequestRefused(
             f"aggregationParam may have at most {PARAMETER_DECIMALS_MAX} decimals: {value}."
         )
+    # 3.0 and 3 are one number; DynamoDB stores it as 3, and both stores must answer the same.
     return int(value) if value == int(value) else value
 
 
-def _cutoff_date(asked: NewMetric | MetricChange, name: str) -> str | None:
-    if (asked.chained_metric is None) != (asked.chain_cutoff_date is None):
+def _cutoff_date(request: NewMetric | MetricChange, name: str) -> str | None:
+    if (request.chained_metric is None) != (request.chain_cutoff_date is None):
         raise RequestRefused("chainedMetric and chainCutoffDate must be given together.")
-    if asked.chain_cutoff_date is None:
+    if request.chain_cutoff_date is None:
         return None
-    if asked.chained_metric == name:
+    if request.chained_metric == name:
         raise RequestRefused(f"{name} cannot be its own chained metric.")
-    return cutoff_time(asked.chain_cutoff_date, "chainCutoffDate")
+    return cutoff_time(request.chain_cutoff_date, "chainCutoffDate")
 
 
 @lru_cache(TIMES_MAX)
 def cutoff_time(text: str, what: str) -> str:
-    """A given date or time, in the format in which times are stored and compared."""
+    """Returns a date or time in the format in which times are stored and compared."""
     try:
         return format_time(parse_time(text))
     except (ValueError, OverflowError):
@@ -148,16 +151,16 @@ def cutoff_time(text: str, what: str) -> str:
         ) from None
 
 
-def _consumed(asked: NewMetric | MetricChange, name: str) -> tuple[str, ...] | None:
-    if asked.value_type != HYBRID:
-        if asked.hybrid_formula is not None:
+def _consumed(request: NewMetric | MetricChange, name: str) -> tuple[str, ...] | None:
+    if request.value_type != HYBRID:
+        if request.hybrid_formula is not None:
             raise RequestRefused(
                 "Only a metric with the value type HYBRID can have a hybridFormula."
             )
         return None
-    if asked.hybrid_formula is None:
+    if request.hybrid_formula is None:
         raise RequestRefused("A metric with the value type HYBRID needs a hybridFormula.")
-    consumed = consumed_metrics(asked.hybrid_formula)
+    consumed = consumed_metrics(request.hybrid_formula)
     if name in consumed:
         raise RequestRefused(f"{name} cannot be used in its own formula.")
     if len(consumed) > CONSUMED_METRICS_MAX:
@@ -169,7 +172,8 @@ def _consumed(asked: NewMetric | MetricChange, name: str) -> tuple[str, ...] | N
 
 
 def added_references(previous: Metric | None, metric: Metric) -> set[str]:
-    """References that have to be checked; those of the previous version were checked before."""
+    """Returns the references that have to be checked; those of the previous version were checked
+    when it was written."""
     return metric.references - (previous.references if previous is not None else set())
 
 
@@ -180,7 +184,7 @@ def refuse_missing(kind: str, names: Iterable[str]) -> None:
 
 
 def refuse_dependants(name: str, consumers: Iterable[str], chained: Iterable[str]) -> None:
-    """A metric cannot be deleted while others need it."""
+    """Raises an error when other metrics need the metric that is to be deleted."""
     for verb, others in (("is consumed by", sorted(consumers)), ("is chained by", sorted(chained))):
         if others:
             shown = ", ".join(others[:DEPENDANTS_SHOWN_MAX])
@@ -196,13 +200,14 @@ def no_group(name: str) -> RequestRefused:
 
 
 async def refuse_cycle(name: str, added: set[str], references: References) -> None:
-    """Follow references transitively: none may lead back to the metric."""
+    """Follows references transitively, and raises an error when one leads back to the metric."""
     reached: set[str] = set()
     waiting = sorted(added)
     while waiting:
         here = waiting.pop()
         if here == name:
             raise RequestRefused(f"{name} would be computed from itself.")
+        # Several ways may lead to one metric.
         if here in reached:
             continue
         reached.add(here)
@@ -214,7 +219,7 @@ async def refuse_cycle(name: str, added: set[str], references: References) -> No
 
 
 async def resolve(metric: Metric, time: str, get: Callable[[str], Awaitable[Metric]]) -> Metric:
-    """The metric to use at a given time: before the cutoff date, the chained one."""
+    """Returns the metric to use at a time: before the cutoff date that is the chained metric."""
     walked = {metric.name}
     while (chained := metric.chained_at(time)) is not None:
         metric = await get(chained)

@@ -62,6 +62,7 @@ class PassingPool(ConnectionPool):
 
     async def transaction(self, work: Callable[[DatabaseSession], Awaitable[T]]) -> T:
         async def pass_through(session: DatabaseSession) -> T:
+            # The row of the fence stays locked until the commit, so rollbacks pass one at a time.
             await session.run(SET_SIDE, PASSING)
             result = await work(session)
             await session.run(SET_SIDE, CLOSED)

@@ -54,7 +54,7 @@ class CatalogueVerification:
     metrics: int = 0
     versions: int = 0
     differences: dict[str, str] = field(default_factory=dict)
-    """What differs, by metric: {"late": "version 2 differs"}."""
+    """The differences by metric: {"late": "version 2 differs"}."""
     directory: directory_copy.Differences = field(default_factory=dict)
     kept: list[str] = field(default_factory=list)
     """Metrics that only MariaDB has, and that stay there after a rollback."""
@@ -174,7 +174,7 @@ async def verify_since(
 
 
 class CatalogueComparison:
-    """Compares metrics, and notes the results in a Verification."""
+    """Compares metrics, and notes the results in a CatalogueVerification."""
 
     def __init__(
         self,
@@ -224,6 +224,7 @@ class CatalogueComparison:
         if outcome.difference is not None or outcome.stale:
             outcome = await self._compare_again(name, made)
         self._note(name, outcome)
+        # Names that are left over in the end exist only in DynamoDB (`compare_rest`).
         del self._copies[name]
 
     def _note(self, name: str, outcome: MetricComparison) -> None:

@@ -30,9 +30,10 @@ CHANGE_STATE = (
 async def migrate_one(mariadb: MariaDBCatalogue, dynamodb: DynamoDBCatalogue, name: str) -> str:
     """Copies all versions of a metric, unless it is migrated already. Returns IMPORTED or SKIPPED.
 
-    While its row says IN_MIGRATION, servers refuse to update the metric. Raises Conflict when one
-    of its items exists in DynamoDB already.
+    While its row says IN_MIGRATION, servers refuse to update the metric. Raises MetricConflict when
+    one of its items exists in DynamoDB already.
     """
+    # Committed by itself, so that all servers see the state and refuse updates meanwhile.
     if not await _change_state(mariadb, name, NOT_MIGRATED, IN_MIGRATION):
         state = await state_of(mariadb, name)
         if state == MIGRATED:
@@ -73,6 +74,7 @@ async def write(mariadb: MariaDBCatalogue, dynamodb: DynamoDBCatalogue, name: st
     if made is None:
         return
     tables = dynamodb.tables
+    # Version 0, the only item with latestVersion, sorts last, after the latest version.
     ordered = sorted(made.items, key=lambda item: ("latestVersion" in item, _number(item)))
     *older, latest, whole = (transaction_actions.put_new(tables.metrics, item) for item in ordered)
     last = [
@@ -99,6 +101,7 @@ async def clean_up(mariadb: MariaDBCatalogue, dynamodb: DynamoDBCatalogue, name:
     """
 
     async def work(session: DatabaseSession) -> int:
+        # The lock keeps dual writes out between this check and the deletion.
         row = await session.row(metric_rows.LOCK_METRIC, name)
         if row is not None and row["migratedToDynamoDB"] == MIGRATED:
             return 0

@@ -42,13 +42,13 @@ async def copy_back(
     await session.run(SET_STATE, MIGRATED, metric_id)
 
 
-def is_same(one: MetricVersion | None, other: MetricVersion | None) -> bool:
+def is_same(version: MetricVersion | None, other: MetricVersion | None) -> bool:
     """True when two versions are equal except for dimensions and consumed metrics, which MariaDB
     keeps for the latest version only."""
-    if one is None or other is None:
+    if version is None or other is None:
         return False
     return all(
-        getattr(one, field) == getattr(other, field)
+        getattr(version, field) == getattr(other, field)
         for field in MetricVersion.__struct_fields__
         if field not in metric_rows.SETS
     )

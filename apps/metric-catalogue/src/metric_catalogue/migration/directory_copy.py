@@ -26,13 +26,14 @@ PAUSE_SECONDS = 0.5
 ONLY_MARIADB, ONLY_DYNAMODB = "only MariaDB has it", "only DynamoDB has it"
 
 Entries = dict[tuple[str, str], Item]
-"""By kind and name."""
+"""The items of the directory, by kind and name."""
 Differences = dict[tuple[str, str], str]
 
 
 async def find_differences(mariadb: MariaDBCatalogue, dynamodb: DynamoDBCatalogue) -> Differences:
     """Compares three times, and returns the differences that were found each time: others may be
-    dual writes that were under way. A lock, as metrics have, is not taken for the directory."""
+    dual writes that were under way. The directory has no lock that would exclude them, as metrics
+    have."""
     differences = await _compare(mariadb, dynamodb)
     for _ in range(COMPARISONS - 1):
         if differences:

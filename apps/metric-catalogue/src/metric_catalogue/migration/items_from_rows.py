@@ -52,13 +52,13 @@ async def of_metrics(read: Read, names: Collection[str]) -> dict[str, MetricItem
     has no items."""
     rows = RelatedRows(read)
     ids = [row["id"]["N"] for row in await rows.with_values("metrics", "name", names)]
-    found: dict[str, MetricItems] = {}
+    metrics: dict[str, MetricItems] = {}
     for item in await rows.items("metric_versions", "metric_id", ids):
-        found.setdefault(item["name"]["S"], MetricItems([], {})).items.append(item)
+        metrics.setdefault(item["name"]["S"], MetricItems([], {})).items.append(item)
     for item in await rows.items("metric_relationships", "consumer_metric_id", ids):
-        if item["name"]["S"] in found:
-            found[item["name"]["S"]].consumed[item["kind"]["S"]] = item
-    return found
+        if item["name"]["S"] in metrics:
+            metrics[item["name"]["S"]].consumed[item["kind"]["S"]] = item
+    return metrics
 
 
 async def of_directory(read: Read) -> dict[tuple[str, str], Item]:
@@ -80,7 +80,7 @@ class RelatedRows:
     def __init__(self, read: Read) -> None:
         self._read = read
         self._rows: dict[tuple[str, str], dict[str, list[Item]]] = {}
-        """By table and column, and then by the value of the column."""
+        """The rows by table and column, and then by the value of the column."""
 
     def matching(
         self, table: str, columns: Sequence[str], values: Sequence[AttributeValue]

@@ -140,6 +140,8 @@ async def migrate(
             raise PartitaError(
                 f"The catalogue is in the mode {await both.mode()}: it has been migrated already."
             )
+        # The mode comes first: from here on a new metric is in both databases, so the copy cannot
+        # miss what is added after it has begun.
         await both.go(Mode.MIGRATING)
         await asyncio.to_thread(_open_and_install, mysql)
         await directory_copy.copy_to_dynamodb(both.mariadb, both.dynamodb)
@@ -175,6 +177,7 @@ async def _repair(both: BothStores, verification: CatalogueVerification) -> None
     for name in verification.differences:
         async with both.mariadb.database.session() as session:
             await session.run(CHANGE_STATE, NOT_MIGRATED, name, MIGRATED)
+        # Under the lock, because a metric of this name may just be added to both databases.
         async with both.mariadb.name_lock(name):
             if not await both.mariadb.all_versions(name):
                 await remove(both.dynamodb, name)
@@ -217,6 +220,7 @@ async def cutover(
                 verification = await both.verify_since(verification)
             if not verification.is_equal:
                 return verification
+            # CREATE TRIGGER waits for open transactions, so it runs before writes have to wait.
             await _naming_holders(both, fence.install)
             began = time.monotonic()
             await _close(both, fence)
@@ -225,6 +229,8 @@ async def cutover(
                 return verification
         else:
             await both.go(mode)
+        # The fence turns before the mode: after a kill in between nobody can write in MariaDB, and
+        # the next cutover goes on from `sealed`.
         await asyncio.to_thread(fence.turn, TARGET)
         await both.modes.change(Mode.SEALED, Mode.DYNAMODB)
         verification.waited_seconds = time.monotonic() - began
@@ -266,6 +272,7 @@ async def _sealed(
         return verification
     finally:
         if not is_sealed:
+            # DynamoDB opens first: a writer that the fence still refuses waits and tries again.
             await both.go_back(Mode.MIGRATING)
             await asyncio.to_thread(fence.turn, SOURCE)
 

@@ -1,1 +1,2 @@
-"""The two stores of the catalogue, MariaDB and DynamoDB, and the mode that says which one answers."""
+"""The two stores of the catalogue, MariaDB and DynamoDB, and the mode that says which one
+answers."""

@@ -1,4 +1,4 @@
-"""The interface of every store of the catalogue. The HTTP API depends on nothing else."""
+"""The interface of every store of the catalogue. The HTTP API depends only on this."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Catalogue(Protocol):
     async def add_dimension(self, new: NewDimension) -> None: ...
 
     async def list_dimensions(self, limit: int, after: str) -> list[str]:
-        """Names after `after`, in order."""
+        """Returns the names that sort after `after`, in order."""
         ...
 
     async def add_group(self, new: NewGroup) -> None: ...
@@ -20,12 +20,12 @@ class Catalogue(Protocol):
     async def add(self, new: NewMetric, user: str) -> Metric: ...
 
     async def revise(self, name: str, revision: Revision, expected: int | None) -> Metric:
-        """Add a version. Raises Changed when the latest is not the `expected` one, if given."""
+        """Adds a version. Raises VersionChanged when `expected` is given and is not the latest."""
         ...
 
     async def delete(self, name: str, expected: int | None) -> None:
-        """With all its versions. Raises Conflict while other metrics depend on it, and Changed when
-        the latest version is not the `expected` one, if given."""
+        """Deletes a metric with all its versions. Raises MetricConflict while other metrics depend
+        on it, and VersionChanged when `expected` is given and is not the latest version."""
         ...
 
     async def get(self, name: str) -> Metric: ...
@@ -33,13 +33,13 @@ class Catalogue(Protocol):
     async def get_version(self, name: str, version: int) -> MetricVersion: ...
 
     async def list_versions(self, name: str) -> list[MetricVersion]:
-        """From version 1 on."""
+        """Returns all versions, from version 1 on."""
         ...
 
     async def list_metrics(self, limit: int, after: str) -> list[Metric]:
-        """Those with names after `after`, in order of names."""
+        """Returns the metrics whose names sort after `after`, in order of names."""
         ...
 
     async def consumers(self, name: str) -> list[str]:
-        """The hybrid metrics that consume a metric."""
+        """Returns the names of the hybrid metrics that consume a metric."""
         ...

@@ -3,14 +3,14 @@
     legacy <-> migrating <-> sealed <-> dynamodb
 
 The mode is an item of the directory, which every server polls. When it has changed, a server lets
-the requests of the old mode finish and then reports the new one in an item of its own; whoever
-changes the mode waits for these reports, so that servers are never further apart than two
-neighbours. While it is sealed nobody writes, and both databases answer the same.
+the requests of the old mode finish and then reports the new mode in an item of its own. The command
+that changes the mode waits for these reports, so the modes of two servers are never more than one
+step apart. In the mode `sealed` nobody writes, and both databases answer the same.
 
 A server that cannot read the mode loses its lease: others count it as gone, and it takes no more
-writes. That keeps order among those that run well. What keeps out one that was paused, or never
-asked, are the databases: MariaDB's fence, and a condition in each of DynamoDB's transactions on a
-copy of the mode, of which there are many.
+writes. That keeps order among servers that work. A server that was paused, or never read the mode,
+is refused by the database that it writes to: by the fence of MariaDB, and in DynamoDB by a
+condition in every transaction on one of the many copies of the mode.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ class Mode(StrEnum):
 
 ORDER = tuple(Mode)
 BEFORE_CUTOVER = (Mode.LEGACY, Mode.MIGRATING)
-"""When MariaDB is the one that counts."""
+"""The modes in which MariaDB is the authoritative side."""
 
 
 def steps(start: Mode, end: Mode) -> tuple[Mode, ...]:
-    """The modes to pass through, including the last."""
+    """Returns the modes to pass through on the way, including the last."""
     here, there = ORDER.index(start), ORDER.index(end)
     if here <= there:
         return ORDER[here + 1 : there + 1]
@@ -61,7 +61,7 @@ def steps(start: Mode, end: Mode) -> tuple[Mode, ...]:
 
 
 class ModeSource(Protocol):
-    """Where a server reads the mode, and reports its own."""
+    """The place where a server reads the mode and reports its own."""
 
     async def read(self) -> Mode | None: ...
 
@@ -71,7 +71,7 @@ class ModeSource(Protocol):
 
 
 class Modes:
-    """The mode and the reports of the servers, in the table."""
+    """The mode and the reports of the servers, in the directory's table."""
 
     def __init__(
         self, client: Client, tables: CatalogueTables, clock: Clock = system_clock
@@ -91,7 +91,8 @@ class Modes:
         return None if item is None else Mode(item["mode"]["S"])
 
     async def begin(self, mode: Mode) -> Mode:
-        """Set the first mode, unless there is one; returns the mode."""
+        """Sets the first mode of a new catalogue. Returns the mode, which is another one if the
+        catalogue has one already."""
         put = {
             "TableName": self._table,
             "Item": {**MODE, "mode": {"S": mode}},
@@ -105,7 +106,7 @@ class Modes:
         return await self.read() or mode
 
     async def change(self, old: Mode, new: Mode) -> None:
-        """Returns when every running server is in the new mode."""
+        """Changes the mode. Returns when every running server is in the new mode."""
         await self.set(old, new)
         await self.wait_for_servers(new)
 
@@ -128,8 +129,8 @@ class Modes:
         await self.copy(new)
 
     async def copy(self, mode: Mode) -> None:
-        """When this returns, no transaction of another mode succeeds any more. Run again after a
-        kill it completes what was begun."""
+        """Writes all copies of the mode. When this returns, no transaction of another mode succeeds
+        any more. After a kill, running it again completes the copies."""
         places = asyncio.Semaphore(COPIES_AT_ONCE)
 
         async def put(number: int) -> None:
@@ -139,7 +140,7 @@ class Modes:
         await asyncio.gather(*map(put, range(MODE_COPIES)))
 
     async def _put_patiently(self, item: Item) -> None:
-        """A transaction may be checking it."""
+        """Puts an item, and repeats that while transactions check the item."""
         ends = self._clock() + CHANGE_SECONDS_MAX
         while True:
             try:
@@ -163,7 +164,7 @@ class Modes:
             await asyncio.sleep(POLL_SECONDS / 2)
 
     async def _servers_not_in(self, mode: Mode) -> list[str]:
-        # Twice the lease, because the clocks of machines differ.
+        # Twice the lease, because the clocks of the machines may differ.
         oldest = self._clock() - 2 * LEASE_SECONDS
         return [
             item["name"]["S"]
@@ -182,13 +183,13 @@ class Modes:
         return items
 
     async def server_of(self, session: int) -> str | None:
-        """Which server has a session of MariaDB, as far as it could say."""
+        """Returns the server that a session of MariaDB belongs to, if a server has reported it."""
         number = str(session)
         for item in await self._servers():
             if number in item.get("sessions", {}).get("NS", ()):
                 silent = self._clock() - float(item["seenAt"]["N"])
-                seen = f", not heard of for {silent:.0f} s" if silent > LEASE_SECONDS else ""
-                return f"{item['name']['S']}{seen}"
+                note = f", which was last seen {silent:.0f} s ago" if silent > LEASE_SECONDS else ""
+                return f"{item['name']['S']}{note}"
         return None
 
     async def report(self, server: str, mode: Mode, sessions: Sequence[int] = ()) -> None:
@@ -204,7 +205,7 @@ class Modes:
 
 
 class ModeWatch:
-    """The mode as one server sees it: it counts the requests in each mode, and follows changes."""
+    """The mode of one server. It follows changes, and counts the running requests of each mode."""
 
     def __init__(
         self,
@@ -215,17 +216,17 @@ class ModeWatch:
         now: Callable[[], float],
         sessions: Callable[[], Sequence[int]] = tuple,
     ) -> None:
-        """`sessions`: the numbers of this server's sessions of MariaDB."""
+        """`sessions` returns the numbers of this server's sessions of MariaDB."""
         self.mode = mode
         self.foreign: Mode | None = None
-        """The mode of the others, when this server was not given the database for it."""
+        """The mode of the other servers, if this one was started without the database for it."""
         self._sessions = sessions
         self._understood = understood
         self._modes = modes
         self._server = server
         self._now = now
         self._refreshed_at = now()
-        # One refresh at a time, or an older one could undo a newer one.
+        # One refresh at a time; otherwise an older answer could overwrite a newer one.
         self._refreshing = asyncio.Lock()
         self._refreshes = 0
         self._running = dict.fromkeys(Mode, 0)
@@ -233,7 +234,7 @@ class ModeWatch:
 
     @property
     def is_current(self) -> bool:
-        """Whether the lease holds, so that writes may be taken."""
+        """True while the lease holds, so that the server may take writes."""
         return self._now() - self._refreshed_at < LEASE_SECONDS
 
     def enter(self) -> Mode:
@@ -244,14 +245,13 @@ class ModeWatch:
         self._running[mode] -= 1
 
     async def begin(self) -> None:
-        """Before the first request: report first, so that commands wait for this server, and then
-        read the mode, which may have changed just before.
-        """
+        """Runs before the first request. Reports first, so that commands wait for this server, and
+        then reads the mode, which may have changed just before the report."""
         await self._modes.report(self._server, self.mode, self._sessions())
         await self._refresh()
 
     async def follow(self) -> None:
-        """Poll the mode until cancelled."""
+        """Polls the mode until it is cancelled."""
         try:
             while True:
                 async with self._refreshing:
@@ -262,16 +262,16 @@ class ModeWatch:
                 await self._modes.leave(self._server)
 
     async def refresh(self) -> None:
-        """For a request that comes after the lease has run out, because this process may just have
-        been slow, or that was refused by its database. Concurrent callers share one read.
-        """
+        """Reads the mode now, for a request that finds the lease expired (perhaps this process was
+        only slow) or that its database has refused. Concurrent callers share one read."""
         refreshes = self._refreshes
         async with self._refreshing:
             if refreshes == self._refreshes:
                 await self._try_to_refresh()
 
     async def _try_to_refresh(self) -> None:
-        """An error is logged once. Unless it passes, the lease runs out by itself."""
+        """Reads the mode, and logs an error the first time it occurs. While errors go on, the lease
+        expires by itself."""
         self._refreshes += 1
         try:
             await self._refresh()
@@ -282,16 +282,17 @@ class ModeWatch:
                 logger.warning("%s", error)
 
     async def _refresh(self) -> None:
+        # The lease counts from before the read: the answer may be as old as that.
         before = self._now()
         mode = await self._modes.read()
         self.foreign = mode if mode not in {None, *self._understood} else None
         if self.foreign is not None:
             raise PartitaError(
-                f"The catalogue was moved: its mode is {mode}, and this server was not given the "
-                "database for that. Start it with both --mysql and --endpoint."
+                f"The catalogue was moved: its mode is {mode}, and this server was started "
+                "without the database for that. Start it with both --mysql and --endpoint."
             )
         self.mode = mode or self.mode
-        # This server is in an old mode as long as requests of that mode are under way.
+        # The server reports an old mode as long as requests of that mode are running.
         old = [other for other in Mode if other != self.mode and self._running[other]]
         await self._modes.report(self._server, (*old, self.mode)[0], self._sessions())
         self._refreshed_at = before

@@ -1,15 +1,6 @@
 """The service on AWS: Kinesis, Lambda, DynamoDB and Managed Service for Apache Flink.
 
-`cloudformation` makes a template of pagehits.toml. Processor, API and consumer run as functions of
-Lambda (`lambda_functions`), the counter as a job of Flink (`flink_job`). `costs` says what designs
-cost there.
+`pagehits_cloudformation` makes a template from pagehits.toml. The processor, the API and the
+consumer run as Lambda functions (`lambda_functions`), the counter as a Flink job (`flink_job`).
+`aws_costs` computes what designs cost on AWS.
 """
-
-from __future__ import annotations
-
-from pathlib import Path
-
-
-def flink_application_path() -> Path:
-    """The file that runs the job; it cannot be imported without PyFlink."""
-    return Path(__file__).with_name("flink_application.py")

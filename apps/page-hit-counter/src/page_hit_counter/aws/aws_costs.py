@@ -1,8 +1,8 @@
-"""What designs cost on AWS, as compared in chapter 5 of the thesis behind this service.
+"""Computes what designs cost on AWS, as in the comparison in chapter 5 of the thesis.
 
-Computing: Lambda is billed by execution, Fargate by the second with a minimum, or for all of the
-month. Storage: DynamoDB is billed by requests or by units, which can be reserved, Aurora by the
-instance and its I/O. Streams are billed by shards, their analytics by processing units.
+Computing: Lambda is billed by execution, Fargate by the second with a minimum, or for the whole
+month. Storage: DynamoDB is billed by requests or by capacity units, which can be reserved; Aurora
+by the instance and its I/O. Streams are billed by shards, their analytics by processing units.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ from partita_migrate.costing.prices.price_list import (
 
 DOCUMENT = "thesis.2020-07.toml"
 PRICES = ("document", "today")
-"""Of 2020, and of the price list that comes with Partita."""
+"""The prices of 2020, and those of the price list that comes with Partita."""
 MILLION = 1_000_000
 HOUR_SECONDS = 3_600
 MONTH_SECONDS = 30 * 24 * HOUR_SECONDS
 
 CONSUMER_EVERY_SECONDS = 90
 CONSUMER_DURATIONS_MS = (100, 500, 1_000, 5_000, 10_000, 30_000, 60_000, 120_000)
-"""The X axis of figure 5.2."""
+"""The x axis of figure 5.2."""
 API_DURATIONS_MS = (100, 200, 500, 1_000)
 API_REQUESTS_MONTH = (1 * MILLION, 5 * MILLION, 10 * MILLION, 50 * MILLION, 100 * MILLION)
-"""Figure 5.3: the service had "millions of calls per month"."""
+"""The x axis of figure 5.3; the service had "millions of calls per month"."""
 FARGATE_VCPUS = 0.25
 FARGATE_GB = 0.5
 READ_UNITS = 250
@@ -54,18 +54,18 @@ STORED_GB = 3
 AURORA_IO_SECOND = 50
 READS_SECOND = 20
 WRITES_SECOND = 1
-"""Requests of chapter 5.4.2, before caches."""
+"""Requests per second in chapter 5.4.2, before caches."""
 SHARDS = 2
 ANALYTICS_UNITS = 1
 CONSUMER_MS = 1_000
 API_MS = 100
 API_REQUESTS = 5 * MILLION
 CLAIMED_SHARE = 0.40
-"""What the new counter's costs were of the old one's, by the thesis's own bills (chapter 7.2)."""
+"""The new counter's costs as a share of the old one's, by the thesis's own bills (chapter 7.2)."""
 YEAR_MONTHS = 12
 UNITS_PER_BLOCK = 100
 PRINTED = {"DynamoDB": "55", "Aurora": "85", "reserved Aurora": "25"}
-"""Dollars a month in chapter 5.4.2."""
+"""Dollars per month as printed in chapter 5.4.2."""
 USED = (
     "aurora",
     "analytics",
@@ -76,7 +76,7 @@ USED = (
     "reserved",
     "standard.",
 )
-"""How the figures of a price list begin that are used here."""
+"""The prefixes of the figures of a price list that are used here."""
 
 
 class DynamoDBPrices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -87,7 +87,7 @@ class DynamoDBPrices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     storage_gb_month: float
     month_hours: int = MONTH_HOURS
     reserved: ReservedPrices
-    """For one year."""
+    """The prices of capacity that is reserved for one year."""
 
 
 class CloudPrices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -104,11 +104,12 @@ class CloudPrices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     sources: list[PriceSource] = []
 
     def is_assumed(self, figure: str) -> bool:
-        return any(figure in one.figures for one in self.sources if one.is_assumed)
+        return any(figure in source.figures for source in self.sources if source.is_assumed)
 
 
 def read_prices(name: str | Path) -> CloudPrices:
-    """One of PRICES, or a file: in the format of the thesis's prices, or a whole price list."""
+    """Reads prices: `name` is one of PRICES, or a file in the format of the thesis's prices or of a
+    whole price list."""
     if name == "today":
         return _of_list(price_list.read_prices(), "today")
     try:
@@ -159,7 +160,9 @@ def _of_list(listed: price_list.Prices, name: str) -> CloudPrices:
         analytics=listed.analytics,
         delivery=listed.delivery,
         sources=[
-            one for one in listed.sources if any(figure.startswith(USED) for figure in one.figures)
+            source
+            for source in listed.sources
+            if any(figure.startswith(USED) for figure in source.figures)
         ],
     )
 
@@ -173,7 +176,7 @@ def lambda_month(prices: LambdaPrices, calls: float, duration_ms: float) -> floa
 
 
 def fargate_hour(prices: FargatePrices) -> float:
-    """For the smallest task."""
+    """Returns the price of the smallest task for an hour."""
     return FARGATE_VCPUS * prices.vcpu_hour + FARGATE_GB * prices.gb_hour
 
 
@@ -187,10 +190,11 @@ def fargate_all_month(prices: FargatePrices) -> float:
 
 
 def fargate_all_month_as_printed() -> float:
-    """What the thesis gives for a task that always runs, 260.85 dollars.
+    """Returns the price that the thesis prints for a task that always runs, 260.85 dollars.
 
-    It uses prices per hour as prices per minute, and other prices than those it lists before. By
-    its own list the month costs 8.89, and Lambda is cheaper only for an API with little traffic.
+    The thesis takes prices per hour for prices per minute, and uses other prices than those that it
+    lists before. By its own list the month costs 8.89 dollars, and Lambda is cheaper only for an
+    API with little traffic.
     """
     minutes = MONTH_SECONDS / 60
     return 0.01980394 * FARGATE_VCPUS * minutes + 0.00217462 * FARGATE_GB * minutes
@@ -227,8 +231,8 @@ def dynamodb_reserved_month(
     write_units: float = WRITE_UNITS,
     stored_gb: float = STORED_GB,
 ) -> float:
-    """For a year, in blocks of 100 units; what does not fill a block is provisioned, unless a block
-    costs less."""
+    """Returns the price with capacity that is reserved for a year in blocks of 100 units. Units
+    that do not fill a block are provisioned, unless a block costs less."""
     reserved, hours = prices.reserved, prices.month_hours
 
     def month(units: float, upfront: float, block_hour: float, unit_hour: float) -> float:
@@ -246,8 +250,8 @@ def dynamodb_reserved_month(
 
 
 def aurora_reserved_month(prices: AuroraPrices) -> float | None:
-    """The instance alone. The thesis's 25 dollars can be nothing else: its 50 I/O a second cost 26
-    by themselves."""
+    """Returns the price of the instance alone. The thesis's 25 dollars must be that, because its 50
+    I/O per second alone cost 26."""
     hour = prices.reserved_three_years_hour
     return None if hour is None else hour * prices.month_hours
 
@@ -368,8 +372,8 @@ def _storage(prices: CloudPrices) -> CostComparison:
 
 
 def _old_and_new(prices: CloudPrices) -> CostComparison:
-    """The old counter: a server and a database that always run. The new one: streams and their
-    analytics, functions, DynamoDB."""
+    """Compares the old counter (a server and a database that always run) with the new one (streams
+    and their analytics, functions, DynamoDB)."""
     consumer = lambda_month(prices.functions, consumer_calls_month(), CONSUMER_MS)
     api = lambda_month(prices.functions, API_REQUESTS, API_MS)
     parts = [

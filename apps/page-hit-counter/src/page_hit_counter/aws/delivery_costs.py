@@ -1,7 +1,8 @@
-"""What the four ways of figure 5.1 to deliver visits cost and take, by the thesis's own buffers.
+"""Models the costs and delays of the four ways to deliver visits in figure 5.1, with the buffers of
+the thesis.
 
-A visit waits half of the buffer's time on average, and all of it at most; option D adds the same of
-its schedule. `python -m benchmarks.applications.delivery` measures what is modelled here.
+A visit waits for half of the buffer's time on average, and for all of it at most. Option D adds the
+same for its schedule. `python -m benchmarks.applications.delivery` measures what is modelled here.
 """
 
 from __future__ import annotations

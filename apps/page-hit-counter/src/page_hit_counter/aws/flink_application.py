@@ -1,6 +1,6 @@
 """Runs the counter in Flink: `python flink_application.py job.json`.
 
-It needs a Python with PyFlink, but not Partita: this file, and the job that `partita pagehits
+It needs a Python with PyFlink but not Partita: only this file, and the job that `partita pagehits
 flink-sql --json` writes. In a zip for Managed Service for Apache Flink it is the entry point, with
 job.json beside it.
 """

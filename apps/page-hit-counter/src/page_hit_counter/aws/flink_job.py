@@ -2,10 +2,12 @@
 
 It reads the same stream and counts the same windows as `counting.counter`; settings become SQL. A
 record of the stream holds many visits. Flink takes the time of a record from its first visit, and
-emits a window when records have passed it. A record that spans the end of a window adds a second,
-small row to the counts of the next one; lists add both up. Two things differ from the built-in
-counter: lateness is decided by the time of a record's first visit instead of its arrival, and hits
-that are released after their window was emitted are not counted.
+emits a window when records have passed its end. A record that spans the end of a window adds a
+second, small row to the counts of the next window, and lists add up both rows.
+
+Two things differ from the built-in counter: lateness is decided by the time of a record's first
+visit instead of its arrival, and hits that are released after their window was emitted are not
+counted.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from page_hit_counter.pagehits_settings import PageHitSettings, Period
 DAY_SECONDS, HOUR_SECONDS, MINUTE_SECONDS = 86_400, 3_600, 60
 UNITS = (("DAY", DAY_SECONDS), ("HOUR", HOUR_SECONDS), ("MINUTE", MINUTE_SECONDS), ("SECOND", 1))
 Options = Mapping[str, str]
-"""Options of a connector, for WITH (...)."""
+"""The options of a connector, which go into WITH (...)."""
 
 SOURCE = """\
 CREATE TABLE pagehit_records (
@@ -50,7 +52,8 @@ CREATE TABLE pagehit_counts (
     {options}
 )"""
 
-# A record that its sender repeated counts once. Keeping the first preserves the time attribute.
+# A record that its sender repeated counts once. Flink keeps `rowtime` a time attribute only if the
+# first of the repeated rows is kept.
 RECORDS_ONCE = """\
 CREATE TEMPORARY VIEW records_once AS
 SELECT `visits`, `rows`, `first`, `rowtime`
@@ -90,12 +93,12 @@ HAVING SUM(`hits`) > 0"""
 class FlinkJob(NamedTuple):
     options: dict[str, str]
     definitions: list[str]
-    """Tables and views."""
+    """The statements that create tables and views."""
     counts: list[str]
-    """One statement for each period; as a statement set they read the stream once."""
+    """One statement for each period. Run as a statement set, they read the stream once."""
 
     def text(self) -> str:
-        """A file for Flink's SQL client."""
+        """Returns the job as a file for Flink's SQL client."""
         options = [f"SET '{name}' = '{value}';" for name, value in self.options.items()]
         counting = ["EXECUTE STATEMENT SET\nBEGIN", *(f"{count};" for count in self.counts), "END;"]
         definitions = [f"{definition};" for definition in self.definitions]
@@ -107,8 +110,9 @@ def flink_job(settings: PageHitSettings, source: Options, sink: Options) -> Flin
     return FlinkJob(
         options={
             "table.local-time-zone": "UTC",
+            # Without it a shard without records would hold the watermark back.
             "table.exec.source.idle-timeout": "10 s",
-            # How long repeated records are recognised; longer than any window.
+            # How long repeated records are recognised, which is longer than any window.
             "table.exec.state.ttl": f"{2 * -(-longest // HOUR_SECONDS)} h",
         },
         definitions=[
@@ -146,20 +150,20 @@ def kinesis_source_options(stream_arn: str, region: str) -> dict[str, str]:
 
 
 def file_options(path: str) -> dict[str, str]:
-    """A folder of JSON lines, to run the job without Kinesis."""
+    """Returns the options for a folder of JSON lines, with which the job runs without Kinesis."""
     return {"connector": "filesystem", "path": path, "format": "json"}
 
 
 def interval(seconds: int) -> str:
-    """An SQL interval in the largest unit that divides it: '5' MINUTE."""
+    """Returns an SQL interval in the largest unit that divides it, such as '5' MINUTE."""
     unit, length = next((unit, length) for unit, length in UNITS if seconds % length == 0)
     number = str(seconds // length)
-    # The default precision is two digits.
+    # By default an interval has two digits; more need an explicit precision.
     return f"'{number}' {unit}" + (f"({len(number)})" if len(number) > 2 else "")
 
 
 def _stamp_format(period: Period) -> str:
-    """The format of hash keys."""
+    """Returns the format that times have in hash keys."""
     return "yyyy-MM-dd''T''HH:mm" + ("" if period.seconds % MINUTE_SECONDS == 0 else ":ss")
 
 

@@ -1,7 +1,8 @@
-"""Processor, delivery, API and consumer as functions of AWS Lambda.
+"""The processor, delivery, API and consumer as functions of AWS Lambda.
 
-Settings and client are made by the first call and kept for the next. `PAGEHITS_CONFIG` names the
-settings; endpoint, region and credentials come from the environment, as every AWS SDK takes them.
+The first call makes settings and client, which later calls of the process share. The variable
+`PAGEHITS_CONFIG` names the settings; endpoint, region and credentials come from the environment
+variables that every AWS SDK reads.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _parts: dict[Callable[..., Any], object] = {}
 
 
 def processor(event: Event, context: object = None) -> dict[str, Any]:
-    """`POST /events`, behind API Gateway."""
+    """Answers `POST /events` behind API Gateway."""
 
     async def answer(client: Client, settings: PageHitSettings) -> WebResponse:
         return await _part(Processor).post_events(request_of(event))
@@ -41,7 +42,7 @@ def processor(event: Event, context: object = None) -> dict[str, Any]:
 
 
 def api(event: Event, context: object = None) -> dict[str, Any]:
-    """`GET /`, behind API Gateway."""
+    """Answers `GET /` behind API Gateway."""
 
     async def answer(client: Client, settings: PageHitSettings) -> WebResponse:
         api = _part(ListApi)
@@ -52,8 +53,8 @@ def api(event: Event, context: object = None) -> dict[str, Any]:
 
 
 def consumer(event: Event, context: object = None) -> dict[str, Any]:
-    """Called as Kinesis Analytics calls a destination: each record is answered with a result. An
-    event that is a part of a window says so."""
+    """Stores counts. It is called as Kinesis Analytics calls a destination, and answers each record
+    with a result. An event with only a part of a window has `isPartial`."""
 
     async def store(client: Client, settings: PageHitSettings) -> dict[str, Any]:
         figures = _part(_figures)
@@ -69,8 +70,8 @@ def consumer(event: Event, context: object = None) -> dict[str, Any]:
 
 
 def stream_consumer(event: Event, context: object = None) -> dict[str, Any]:
-    """Called as Lambda reads the stream that Flink writes counts to: `Records` in, the sequence
-    numbers that failed out (ReportBatchItemFailures)."""
+    """Stores counts from the stream to which Flink writes them. It is called by an event source
+    mapping, and returns the sequence numbers that failed (ReportBatchItemFailures)."""
     records = [
         {"recordId": record["kinesis"]["sequenceNumber"], "data": record["kinesis"]["data"]}
         for record in event["Records"]
@@ -81,7 +82,8 @@ def stream_consumer(event: Event, context: object = None) -> dict[str, Any]:
 
 
 def delivery(event: Event, context: object = None) -> dict[str, int]:
-    """Called when visits have arrived: by a delivery stream, a bucket, a topic or a schedule."""
+    """Takes visits that have arrived. It is called by a delivery stream, a bucket, a topic or a
+    schedule."""
     return _run(lambda client, settings: _part(Arrivals).take(event))
 
 
@@ -90,7 +92,7 @@ def _figures(client: Client, settings: PageHitSettings) -> ServiceFigures:
 
 
 def forget() -> None:
-    """Let the next call read the environment again."""
+    """Makes the next call read the environment again, for tests."""
     if _environment.cache_info().currsize:
         loop, client, _ = _environment()
         loop.run_until_complete(client.close())
@@ -100,13 +102,13 @@ def forget() -> None:
 
 
 def _run(work: Callable[[Client, PageHitSettings], Coroutine[Any, Any, Answer]]) -> Answer:
-    """Within one call of a function."""
+    """Runs `work` in the event loop that all calls of this process share."""
     loop, client, settings = _environment()
     return loop.run_until_complete(work(client, settings))
 
 
 def _part(part: Callable[[Client, PageHitSettings], Part]) -> Part:
-    """A part of the service, made by the first call that needs it."""
+    """Returns a part of the service, which the first call that needs it makes."""
     if part not in _parts:
         _, client, settings = _environment()
         _parts[part] = part(client, settings)
@@ -122,7 +124,7 @@ def _environment() -> tuple[asyncio.AbstractEventLoop, Client, PageHitSettings]:
 
 
 def request_of(event: dict[str, Any]) -> WebRequest:
-    """The request in a proxy event of API Gateway (payload format 1.0)."""
+    """Returns the request in a proxy event of API Gateway (payload format 1.0)."""
     query = event.get("multiValueQueryStringParameters") or {}
     target = event["path"] + ("?" + urlencode(query, doseq=True) if query else "")
     headers = {

@@ -1,9 +1,9 @@
-"""A CloudFormation template of pagehits.toml: streams, tables, functions, API and Flink job.
+"""Builds a CloudFormation template from pagehits.toml: streams, tables, functions, API, Flink job.
 
     sites ─ API ─ processor ─ stream ─ Flink ─ stream of counts ─ consumer ─ table ─ api ─ lists
 
-Streams and tables have the names of the settings, because the functions read the same file: one
-stack is one instance of the service.
+Streams and tables have the names in the settings, because the functions read the same file. One
+stack is therefore one instance of the service.
 """
 
 from __future__ import annotations
@@ -17,9 +17,8 @@ from partita_services.cloudformation_resources import (
     Resource,
     allow,
     arn,
-    log_group,
+    lambda_function,
     logical_id,
-    may_log,
     parameter,
     role,
     table,
@@ -91,16 +90,15 @@ def _stream(name: str, shards: int) -> Resource:
 
 
 def _tables(settings: PageHitSettings) -> dict[str, Resource]:
-    """The same tables that the parts create elsewhere."""
-    found = [*descriptions(settings), quarantine_description(settings.spam.quarantine_table)]
-    # Lists can be counted again, but what people catalogued or decided cannot.
+    """Returns the same tables that the parts create where they run without AWS."""
+    requests = [*descriptions(settings), quarantine_description(settings.spam.quarantine_table)]
     return {
         logical_id(description["TableName"]): table(
             description,
             TimeToLiveSpecification={"AttributeName": "expirationTime", "Enabled": True},
             PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": False},
         )
-        for description in found
+        for description in requests
     }
 
 
@@ -110,26 +108,17 @@ def _tables(settings: PageHitSettings) -> dict[str, Resource]:
 def _function(
     name: str, handler: str, statements: list[Resource], memory: int = 128
 ) -> dict[str, Resource]:
-    """A function, its role and its log."""
-    log = {"Fn::Sub": f"/aws/lambda/${{AWS::StackName}}-{name}"}
-    return {
-        name: {
-            "Type": "AWS::Lambda::Function",
-            "Properties": {
-                "FunctionName": {"Fn::Sub": f"${{AWS::StackName}}-{name}"},
-                "Runtime": RUNTIME,
-                "Handler": handler,
-                "MemorySize": memory,
-                "Timeout": 60,
-                "Role": {"Fn::GetAtt": [f"{name}Role", "Arn"]},
-                "Code": {"S3Bucket": {"Ref": "CodeBucket"}, "S3Key": {"Ref": "FunctionsKey"}},
-                "Environment": {"Variables": {"PAGEHITS_CONFIG": CONFIG}},
-                "LoggingConfig": {"LogGroup": {"Ref": f"{name}Log"}},
-            },
-        },
-        f"{name}Role": role("lambda.amazonaws.com", [*statements, may_log(f"{name}Log")]),
-        f"{name}Log": log_group(log),
-    }
+    return lambda_function(
+        name,
+        f"${{AWS::StackName}}-{name}",
+        "FunctionsKey",
+        statements,
+        Runtime=RUNTIME,
+        Handler=handler,
+        MemorySize=memory,
+        Timeout=60,
+        Environment={"Variables": {"PAGEHITS_CONFIG": CONFIG}},
+    )
 
 
 def _processor_permissions(settings: PageHitSettings) -> list[Resource]:
@@ -161,7 +150,7 @@ def _consumer_permissions(settings: PageHitSettings) -> list[Resource]:
             [table_arn(settings.table), table_arn(settings.malformed_table)],
         ),
         allow(_READ_STREAM, arn("Counts")),
-        # Cannot be limited to one stream.
+        # IAM cannot limit this action to one stream.
         allow(["kinesis:ListStreams"], "*"),
     ]
 

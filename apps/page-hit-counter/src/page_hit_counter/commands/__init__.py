@@ -1,4 +1,5 @@
-"""The commands of `partita pagehits`: they parse, and load what they run only when they run it."""
+"""The commands of `partita pagehits`. They parse options, and import what they run only when they
+run it, so that `--help` stays fast."""
 
 from __future__ import annotations
 

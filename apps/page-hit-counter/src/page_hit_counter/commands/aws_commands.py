@@ -17,25 +17,25 @@ REGION = "us-east-1"
     "--prices",
     "price_name",
     default=None,
-    help="document, today, or the path of a file; by default both document and today.",
+    help="`document` (the thesis), `today`, or the path of a file. By default both documents.",
 )
 @json_option
 def cost(price_name: str | None, as_json: bool) -> None:
-    """Compare what designs cost on AWS: Lambda or Fargate, DynamoDB or Aurora."""
+    """Compare what designs cost on AWS: Lambda with Fargate, DynamoDB with Aurora."""
     from page_hit_counter.aws.aws_costs import PRICES, read_prices
     from page_hit_counter.aws.aws_costs import compare as compared
 
     names = [price_name] if price_name else list(PRICES)
-    found = [read_prices(name) for name in names]
+    price_lists = [read_prices(name) for name in names]
     if as_json:
         print_json(
             [
                 {"prices": prices, "tables": [c._asdict() for c in compared(prices)]}
-                for prices in found
+                for prices in price_lists
             ]
         )
         return
-    for prices in found:
+    for prices in price_lists:
         click.echo(f"Prices: {prices.name}, {prices.date} ({prices.note})")
         for source in prices.sources:
             click.echo(f"  {', '.join(source.figures)}: {source.source}")

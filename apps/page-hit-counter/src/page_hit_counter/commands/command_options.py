@@ -1,4 +1,4 @@
-"""Options that several commands of `partita pagehits` take, and how they print JSON."""
+"""Options that several commands of `partita pagehits` share, and printing of JSON."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ DATABASE_PORT = 8000
 ENDPOINT_VARIABLE = "AWS_ENDPOINT_URL_DYNAMODB"
 
 
-def _said(context: click.Context, parameter: click.Parameter, url: str) -> str:
-    """A database that the environment names is used, but not silently."""
+def _announced(context: click.Context, parameter: click.Parameter, url: str) -> str:
+    """Prints which database is used when it comes from the environment."""
     source = context.get_parameter_source(parameter.name or "")
     if source is ParameterSource.ENVIRONMENT:
         click.echo(f"The database is {url}, from {ENDPOINT_VARIABLE}.", err=True)
@@ -29,7 +29,7 @@ config_option = click.option(
 endpoint_option = click.option(
     "--endpoint",
     envvar=ENDPOINT_VARIABLE,
-    callback=_said,
+    callback=_announced,
     default=f"http://{HOST}:{DATABASE_PORT}",
     show_default=True,
     help="The database of the service.",

@@ -84,5 +84,5 @@ def _compared(result: ComparisonResult) -> Iterable[str]:
         yield f"{title:<50}{old:>18}{new:>18}"
     for name, count in result.differences.items():
         listed = len(result.new.lists[name])
-        said = f"{count} entries differ" if count else "the same" if listed else "both are empty"
-        yield f"{f'list for {name}, {listed} assets':<50}{said:>18}"
+        verdict = f"{count} entries differ" if count else "the same" if listed else "both are empty"
+        yield f"{f'list for {name}, {listed} assets':<50}{verdict:>18}"

@@ -1,4 +1,4 @@
-"""`partita pagehits logs`: ask logs with SQL, and see which parameters requests have."""
+"""`partita pagehits logs`: query logs with SQL, and show which parameters requests have."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FILES = click.argument(
 
 @click.group()
 def logs() -> None:
-    """Ask logs of a load balancer, or lines of JSON; both may be compressed with gzip."""
+    """Query logs of a load balancer, or lines of JSON; both may be compressed with gzip."""
 
 
 @logs.command()
@@ -36,7 +36,7 @@ def query(files: tuple[Path, ...], sql: str, as_json: bool) -> None:
         for line in log_queries.text_table(answer.columns, answer.rows):
             click.echo(line)
     if answer.unreadable:
-        click.echo(f"Lines that are no log's and were not read: {answer.unreadable}.", err=True)
+        click.echo(f"Lines that could not be read: {answer.unreadable}.", err=True)
 
 
 @logs.command()
@@ -47,10 +47,10 @@ def shares(files: tuple[Path, ...], path_prefix: str, as_json: bool) -> None:
     """Show the shares of requests by the combination of their parameters."""
     from page_hit_counter.monitoring import log_queries
 
-    found = log_queries.parameter_shares(files, path_prefix)
+    parameter_shares = log_queries.parameter_shares(files, path_prefix)
     if as_json:
-        print_json([share._asdict() for share in found])
+        print_json([share._asdict() for share in parameter_shares])
         return
-    rows = [(share.parameters, share.requests, f"{share.share:.1%}") for share in found]
+    rows = [(share.parameters, share.requests, f"{share.share:.1%}") for share in parameter_shares]
     for line in log_queries.text_table(("query parameter combination", "requests", "share"), rows):
         click.echo(line)

@@ -36,15 +36,15 @@ def _parts(context: click.Context, parameter: click.Parameter, text: str | None)
 @click.option("--port", default=PORT, show_default=True, help="0 takes a free port.")
 @click.option(
     "--endpoint",
-    help="The database. Without one, a Partita server is started, whatever "
-    f"{ENDPOINT_VARIABLE} says.",
+    help="The database. Without this option a Partita server is started, even if "
+    f"{ENDPOINT_VARIABLE} is set.",
 )
 @click.option(
     "--data",
     default=DATA,
     show_default=True,
     type=click.Path(path_type=Path),
-    help="Data folder of the server that is started.",
+    help="The data folder of the server that is started.",
 )
 @click.option(
     "--in-memory", is_flag=True, help="The server that is started keeps its data in memory only."
@@ -53,17 +53,17 @@ def _parts(context: click.Context, parameter: click.Parameter, text: str | None)
     "--database-port",
     default=DATABASE_PORT,
     show_default=True,
-    help="Port of the server that is started.",
+    help="The port of the server that is started.",
 )
 @click.option(
     "--parts",
     callback=_parts,
-    help=f"Run only these parts, in this process: {','.join(PARTS)}. Needs an --endpoint.",
+    help=f"Run only these parts in this process: {','.join(PARTS)}. Needs --endpoint.",
 )
 @click.option(
     "--token",
     envvar=TOKEN_VARIABLE,
-    help="Required to see dashboard and quarantine (as the password, in a browser).",
+    help="A token that protects dashboard and quarantine; browsers ask for it as the password.",
 )
 def serve(
     config: Path | None,
@@ -92,13 +92,13 @@ def serve(
     from page_hit_counter.service.service_supervisor import supervise
 
     if token:
-        # Not as an argument of the processes: other users of this machine can read those.
+        # Passed on by the environment: other users of this machine can read the arguments.
         os.environ[TOKEN_VARIABLE] = token
 
     if endpoint is None and ENDPOINT_VARIABLE in os.environ:
         click.echo(
-            f"{ENDPOINT_VARIABLE} is not used: a database is started. Give --endpoint "
-            f"{os.environ[ENDPOINT_VARIABLE]} to use that one.",
+            f"A database is started, although {ENDPOINT_VARIABLE} is set: to use that one, give "
+            f"--endpoint {os.environ[ENDPOINT_VARIABLE]}.",
             err=True,
         )
     own = ["pagehits", "serve", *(["--config", str(config)] if config else [])]
@@ -126,8 +126,8 @@ def serve(
 def import_logs(logs: tuple[Path, ...], config: Path | None, endpoint: str) -> None:
     """Count the visits in access logs (combined format, optionally compressed with gzip).
 
-    The rules under [[urls]] in pagehits.toml say which addresses are assets. Importing the same
-    files again counts nothing twice.
+    The rules under [[urls]] in pagehits.toml say which URLs are assets. Importing the same files
+    again counts nothing twice.
     """
     from page_hit_counter import pagehits_settings
     from page_hit_counter.service import service_process

@@ -11,7 +11,7 @@ FILE = click.Path(path_type=Path, dir_okay=False)
 
 @click.group()
 def keys() -> None:
-    """The keys that a site signs its visits with."""
+    """Manage the keys with which a site signs its visits."""
 
 
 @keys.command()
@@ -22,15 +22,15 @@ def keys() -> None:
     default=24.0,
     show_default=True,
     type=click.FloatRange(0, 8760),
-    help="How long older keys go on signing.",
+    help="How long older keys stay valid.",
 )
 def rotate(file: Path, days: float, overlap_hours: float) -> None:
-    """Add a new key to FILE, let older ones end, and drop those that have ended."""
+    """Add a new key to FILE, let older keys end, and drop those that have ended."""
     from page_hit_counter.processing.visit_signatures import read_keys, rotated, write_keys
     from partita.foundation.clock import system_clock
 
-    known = list(read_keys(file).values()) if file.exists() else []
-    changed = rotated(known, system_clock(), days, overlap_hours)
+    old_keys = list(read_keys(file).values()) if file.exists() else []
+    changed = rotated(old_keys, system_clock(), days, overlap_hours)
     write_keys(file, changed)
     for key in changed:
         click.echo(f"{key.id}  since {key.since}  until {key.until}")
@@ -40,7 +40,7 @@ def rotate(file: Path, days: float, overlap_hours: float) -> None:
 @click.argument("file", type=FILE)
 @click.option("--visit", required=True, help="An id that no other visit has.")
 @click.option("--asset", required=True, type=click.IntRange(1))
-@click.option("--time", type=click.IntRange(0), help="In seconds since the epoch; now, without it.")
+@click.option("--time", type=click.IntRange(0), help="Seconds since the epoch; now by default.")
 def sign(file: Path, visit: str, asset: int, time: int | None) -> None:
     """Print the signature of a visit by the newest key in FILE."""
     from page_hit_counter.processing import visit_signatures

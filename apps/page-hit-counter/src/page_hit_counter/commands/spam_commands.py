@@ -24,12 +24,12 @@ STATUSES = ("observed", "quarantined", "releasing", "released", "confirmed")
 
 @click.group()
 def quarantine() -> None:
-    """Read, release or confirm what the spam filter withheld."""
+    """Read, release or confirm what the spam filter has withheld."""
 
 
 def _quarantined(command: Callable[..., None]) -> Callable[..., None]:
-    """Options of all commands about the quarantine."""
-    brand = click.option("--brand", required=True, help="The brand whose cases are meant.")
+    """Adds the options that all commands of the quarantine share."""
+    brand = click.option("--brand", required=True, help="The brand of the cases.")
     return brand(endpoint_option(config_option(json_option(command))))
 
 
@@ -40,14 +40,14 @@ def _quarantined(command: Callable[..., None]) -> Callable[..., None]:
 def list_cases(
     brand: str, endpoint: str, config: Path | None, as_json: bool, status: Any, limit: int
 ) -> None:
-    """List cases, the newest first."""
-    found = _with_quarantine(
+    """List cases, newest first."""
+    cases = _with_quarantine(
         config, endpoint, lambda quarantine: quarantine.cases(brand, status, limit)
     )
     if as_json:
-        print_json(found)
+        print_json(cases)
         return
-    for case in found:
+    for case in cases:
         click.echo(_line(case))
 
 
@@ -81,7 +81,7 @@ def show(brand: str, endpoint: str, config: Path | None, as_json: bool, case_id:
 @click.argument("case_id", metavar="CASE")
 def release(brand: str, endpoint: str, config: Path | None, as_json: bool, case_id: str) -> None:
     """Count the hits of a case, and let its subject pass from now on."""
-    case = _with_quarantine(config, endpoint, lambda found: found.release(brand, case_id))
+    case = _with_quarantine(config, endpoint, lambda table: table.release(brand, case_id))
     print_json(case) if as_json else click.echo(_line(case))
 
 
@@ -90,7 +90,7 @@ def release(brand: str, endpoint: str, config: Path | None, as_json: bool, case_
 @click.argument("case_id", metavar="CASE")
 def confirm(brand: str, endpoint: str, config: Path | None, as_json: bool, case_id: str) -> None:
     """Mark a case as spam, and withhold what its subject sends from now on."""
-    case = _with_quarantine(config, endpoint, lambda found: found.confirm(brand, case_id))
+    case = _with_quarantine(config, endpoint, lambda table: table.confirm(brand, case_id))
     print_json(case) if as_json else click.echo(_line(case))
 
 
@@ -122,7 +122,8 @@ def _line(case: SpamCase) -> str:
 
 
 def _printable(text: str) -> str:
-    """Names that visitors chose must not send control sequences to the terminal."""
+    """Replaces characters that cannot be printed: clients choose these names, and must not send
+    control sequences to the terminal."""
     return "".join(
         character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text
     )

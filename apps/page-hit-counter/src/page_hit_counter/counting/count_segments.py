@@ -1,4 +1,4 @@
-"""Segments: counts of one window, or ids of records, encoded in pieces that fit an item."""
+"""Encodes segments: counts of one window, or ids of records, in pieces that fit an item."""
 
 from __future__ import annotations
 
@@ -11,21 +11,23 @@ import msgspec
 from page_hit_counter.counting.tumbling_windows import FACET_BITS, Counts, Facet, Facets
 
 SEGMENT_BYTES_MAX = 360_000
-"""Before compression, so that a segment stays below the 400 KB of an item whatever it holds."""
+"""The limit before compression, so that a segment fits the 400 KB of an item even if its content
+does not compress."""
 SEGMENT_IDS_MAX = 2_500
-"""Each of up to 128 characters."""
+"""An id has up to 128 characters."""
 COUNT_BYTES = 12
 FACET_BYTES = 64
-"""Of a facet without its names, encoded."""
+"""The encoded size of a facet without its names."""
 CHARACTER_BYTES_MAX = 4
 COMPRESSION_LEVEL = 1
 
 
 def encode_counts(counts: Counts, facets: Facets) -> Iterator[bytes]:
-    """In pieces that fit an item: for each facet, its assets and their hits as machine numbers."""
+    """Yields counts in pieces that fit an item: for each facet, its assets and their hits as
+    machine integers."""
     by_facet: dict[Facet, tuple[array[int], array[int]]] = {}
     size_bytes = 0
-    # In order, neighbours look alike, which compresses well.
+    # Sorted, because neighbours are then similar, which compresses well.
     for key in sorted(counts):
         asset_id, facet = facets.spell_out(key)
         columns = by_facet.get(facet)
@@ -56,8 +58,8 @@ def decode_counts(data: bytes, facets: Facets) -> Counts:
 
 def encode_ids(ids: list[str]) -> Iterator[bytes]:
     for first in range(0, len(ids), SEGMENT_IDS_MAX):
-        some = ids[first : first + SEGMENT_IDS_MAX]
-        yield zlib.compress(msgspec.msgpack.encode(some), COMPRESSION_LEVEL)
+        batch = ids[first : first + SEGMENT_IDS_MAX]
+        yield zlib.compress(msgspec.msgpack.encode(batch), COMPRESSION_LEVEL)
 
 
 def decode_ids(data: bytes) -> list[str]:

@@ -1,9 +1,12 @@
-"""The counter: reads the stream, counts in windows, and hands over each window when it closes.
+"""The counter reads the stream, counts in windows, and hands over each window when it closes.
 
-Exactly once: counts and the position in the stream are saved in one write (`checkpoints`), so a
-counter that is killed goes on as if it had never read what it had not saved. A window closes when
-all shards are read up to its end plus the lateness. First it is saved that the window is closed;
-then its rows are handed over, which may be repeated; then its counts go to the next longer window.
+Every visit counts exactly once, because counts and the position in the stream are saved in one
+write (`counter_checkpoints`). A counter that is killed continues as if it had never read what it
+had not saved.
+
+A window closes when all shards are read up to its end plus the lateness. The order makes a kill
+harmless: the counter first saves that the window is closed, then hands over its rows, which may be
+repeated, and then adds its counts to the next longer window.
 """
 
 from __future__ import annotations
@@ -12,7 +15,6 @@ import asyncio
 import logging
 from collections import Counter as Numbers
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 
 from page_hit_counter.counting.count_segments import (
     decode_counts,
@@ -26,6 +28,7 @@ from page_hit_counter.counting.tally import VisitTally
 from page_hit_counter.counting.tumbling_windows import UNKNOWN_BRAND, TumblingWindow
 from page_hit_counter.counting.visit_stream import StreamReader
 from page_hit_counter.pagehits_settings import PageHitSettings
+from page_hit_counter.service.concurrency import pause
 from page_hit_counter.storing import late_adjustments
 from page_hit_counter.storing.closed_windows import WindowKey
 from page_hit_counter.storing.late_adjustments import LateAdjustment
@@ -38,16 +41,16 @@ logger = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.2
 CHECKPOINT_SECONDS = 2.0
-"""How often a checkpoint is made: after a kill, at most this much is counted again."""
+"""How often a checkpoint is written. After a kill at most this much is counted again."""
 UNSAVED_COUNTS_MAX = 50_000
 HEARTBEAT_SECONDS = 5.0
 """How often the manifest is written when there is nothing to save."""
 STANDBY_SECONDS = 15.0
 SEGMENTS_PER_WINDOW_MAX = 3_000
-"""Visits that are late for the short windows make one with each checkpoint: a day would make
-43,200."""
+"""Each checkpoint adds a segment to a long window when visits are late for the short ones. A day
+would collect 43,200."""
 LATE_ADJUSTMENTS_AT_A_TIME = 100
-"""Between two checkpoints, so that counting goes on meanwhile."""
+"""How many late adjustments are applied between two checkpoints, so that counting goes on."""
 
 
 class VisitCounter:
@@ -61,7 +64,7 @@ class VisitCounter:
         self._list_sums = ListSums(client, settings)
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Count until asked to stop; while another counter is at work, stand by."""
+        """Counts until asked to stop. While another counter is at work, stands by."""
         while not stop.is_set():
             try:
                 await self._start()
@@ -71,7 +74,7 @@ class VisitCounter:
                 await self._stand_by(stop)
 
     async def _start(self) -> None:
-        """From the last checkpoint."""
+        """Loads the last checkpoint, and completes what was interrupted after it."""
         manifest = await self._checkpoints.begin()
         self._manifest = manifest
         self._stream = StreamReader(
@@ -101,21 +104,21 @@ class VisitCounter:
                 await self._checkpoint()
             await self._close_windows()
             if not is_behind:
-                await _sleep(POLL_SECONDS, stop)
+                await pause(POLL_SECONDS, stop)
         await self._checkpoint()
 
     async def _stand_by(self, stop: asyncio.Event) -> None:
-        """Until the other counter has been silent for a while."""
-        version = -1
+        """Waits until the other counter has not written the manifest for a while."""
+        last_version = -1
         while not stop.is_set():
-            found = (await self._checkpoints.read_manifest()).version
-            if found == version:
+            version = (await self._checkpoints.read_manifest()).version
+            if version == last_version:
                 return
-            version = found
-            await _sleep(STANDBY_SECONDS, stop)
+            last_version = version
+            await pause(STANDBY_SECONDS, stop)
 
     async def _read(self) -> bool:
-        """Count what has arrived; whether there is more to read right now."""
+        """Counts what has arrived. Returns whether there is more to read right now."""
         outcome = await self._stream.read(self._tally.take)
         self._is_changed |= outcome.has_moved
         return outcome.is_behind
@@ -132,7 +135,7 @@ class VisitCounter:
         )
 
     async def _checkpoint(self) -> None:
-        """Counts and positions, in one write of the manifest."""
+        """Saves counts and positions in one write of the manifest."""
         tally = self._tally
         for window, counts in self._windows.unsaved.items():
             await self._write(
@@ -142,6 +145,8 @@ class VisitCounter:
             await self._write(IDS, int(self._clock()), encode_ids(tally.unsaved_ids))
             tally.unsaved_ids = []
         self._windows.mark_saved()
+        # Segments are deleted only after the manifest that does not name them is written: until
+        # then a restart needs them.
         forgotten = tally.forget(self._clock()) | await self._merge_segments()
         await self._checkpoints.write_manifest(self._manifest)
         await self._checkpoints.delete(forgotten)
@@ -150,7 +155,8 @@ class VisitCounter:
         self._is_changed = False
 
     async def _merge_segments(self) -> set[int]:
-        """Of windows that have too many; returns the numbers of those to delete."""
+        """Merges the segments of windows that have too many. Returns the numbers of the segments to
+        delete."""
         merged: set[int] = set()
         numbers = Numbers(segment.window for segment in self._manifest.segments)
         for window, number in numbers.items():
@@ -176,19 +182,23 @@ class VisitCounter:
         closable = self._tally.closable(watermark)
         if not closable and not self._is_boundary_passed(watermark):
             return
+        # Saved as closing before the rows are handed over: after a kill `_start` hands them over
+        # again.
         self._manifest.closing = closable
         self._manifest.closed |= closable
         await self._checkpoint()
         await self._hand_over(watermark)
 
     def _is_boundary_passed(self, watermark: float) -> bool:
-        """A window without visits closes too, and lists include it."""
+        """True when a window has ended since the last one closed, even if it has no visits: lists
+        include empty windows."""
         shortest, lateness = self._settings.periods[0], self._settings.lateness_seconds
         closed_until = self._manifest.closed_until
         return shortest.start(watermark - lateness) > shortest.start(closed_until - lateness)
 
     async def _hand_over(self, watermark: float) -> None:
-        """Shorter windows first: a longer one that closes at the same time contains them."""
+        """Hands over the rows of closed windows, and adds their counts to longer windows. Shorter
+        windows go first, because a longer one that closes at the same time contains them."""
         manifest, forgotten = self._manifest, set[int]()
         closing = manifest.closing
         closed: list[tuple[WindowKey, ClosedRows]] = []
@@ -199,6 +209,8 @@ class VisitCounter:
             if longer is not None and longer not in closing:
                 await self._write(*longer, encode_counts(counts, self._windows.facets))
             forgotten |= self._tally.drop_segments(window)
+        # The rows are put before the manifest says so. After a kill in between they are put again,
+        # which changes nothing.
         await self._list_sums.put_all(closed, self._clock())
         longest = len(self._settings.periods) - 1
         if any(window.level == longest for window in closing):
@@ -210,28 +222,28 @@ class VisitCounter:
         await self._checkpoints.delete(forgotten)
 
     def _closed(self, window: TumblingWindow) -> Iterator[tuple[WindowKey, ClosedRows]]:
-        """What a window held for each brand, unless no list can show it any more."""
+        """Yields what a window held for each brand, unless no list can show it any more."""
         settings, windows = self._settings, self._windows
         period = settings.periods[window.level]
         if settings.expiration_time(period, window.start) <= self._clock():
             return
         if windows.end(window) + settings.lateness_seconds <= self._manifest.closed_until:
             self._manifest.edition += 1
-        found = rows_by_brand(
+        by_brand = rows_by_brand(
             windows, windows.saved.get(window, {}), settings.kept_assets, settings.kept_rows_max
         )
-        for brand, closed in found.items():
+        for brand, closed in by_brand.items():
             yield WindowKey(brand, period, window.start), closed
 
     async def _apply_late_adjustments(self) -> None:
-        """Some of those that wait; what cannot be applied yet goes on waiting."""
+        """Applies some of the waiting adjustments. Those that cannot be applied yet wait on."""
         manifest = self._manifest
-        some = manifest.late_adjustments[:LATE_ADJUSTMENTS_AT_A_TIME]
-        if some:
-            left = await late_adjustments.apply_all(self._client, self._settings, some)
-            manifest.late_adjustments = manifest.late_adjustments[len(some) :] + left
-            if len(left) < len(some):
-                await self._renew_sums(some)
+        batch = manifest.late_adjustments[:LATE_ADJUSTMENTS_AT_A_TIME]
+        if batch:
+            left = await late_adjustments.apply_all(self._client, self._settings, batch)
+            manifest.late_adjustments = manifest.late_adjustments[len(batch) :] + left
+            if len(left) < len(batch):
+                await self._renew_sums(batch)
                 manifest.edition += 1
                 self._is_changed = True
 
@@ -242,8 +254,3 @@ class VisitCounter:
             if is_summed(period):
                 newest[adjustment.facet.brand, period] = adjustment.window.start
         await self._list_sums.renew(newest)
-
-
-async def _sleep(seconds: float, stop: asyncio.Event) -> None:
-    with suppress(TimeoutError):
-        await asyncio.wait_for(stop.wait(), seconds)

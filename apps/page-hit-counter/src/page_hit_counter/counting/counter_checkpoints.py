@@ -1,10 +1,12 @@
-"""Checkpoints of the counter: it can be killed at any moment and goes on from the last one.
+"""Checkpoints of the counter, which can be killed at any moment and continues from the last one.
 
-Counts are written as *segments*, each what was counted in one window since the segment before it.
-One item, the manifest, names the valid segments and the position in the stream that they reach: a
-segment is written first and means nothing until the manifest names it. The manifest's version is a
-fencing token. Whoever writes the manifest says which version it read, so a counter that was thought
-dead and comes back cannot spoil the work of its successor.
+Counts are written as *segments*. A segment holds what was counted in one window since the segment
+before it. One item, the manifest, names the valid segments and the position in the stream that they
+reach. A segment is written first, and is ignored until the manifest names it.
+
+The manifest's version is a fencing token. Writing the manifest is conditional on the version that
+the writer has read, so a counter that was believed dead and comes back cannot overwrite the work of
+its successor.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from page_hit_counter.counting.segment_manifest import CountSegment, SegmentManifest
-from page_hit_counter.service.concurrent_calls import run_all
+from page_hit_counter.service.concurrency import run_all
+from page_hit_counter.service.table_requests import query_all
 from partita.client import Client, ClientError
 from partita.errors import PartitaError
 
@@ -30,11 +33,11 @@ BATCH_WRITES_MAX = 25
 
 
 class CheckpointReplaced(PartitaError):
-    """Another counter has taken over."""
+    """Raised when another counter has taken over."""
 
 
 class CountingProgress(NamedTuple):
-    """What lists need to know of the manifest."""
+    """The part of the manifest that lists need."""
 
     closed_until: float = 0.0
     edition: int = 0
@@ -43,7 +46,7 @@ class CountingProgress(NamedTuple):
 
 
 class CheckpointTable:
-    """Manifest and segments as items."""
+    """Reads and writes the manifest and the segments, which are items of one table."""
 
     def __init__(self, client: Client, table: str) -> None:
         self._client = client
@@ -61,15 +64,19 @@ class CheckpointTable:
         return msgspec.json.decode(state, type=SegmentManifest)
 
     async def begin(self) -> SegmentManifest:
-        """The manifest for a counter that starts: from here on, earlier ones are fenced off."""
+        """Returns the manifest for a counter that starts, and fences off earlier counters by
+        writing it."""
         manifest = await self.read_manifest()
         manifest.life += 1
+        # Each life numbers its segments from a new start, so that a fenced counter cannot overwrite
+        # segments of its successor.
         manifest.next_segment = manifest.life * SEGMENTS_PER_LIFE
         await self.write_manifest(manifest)
         return manifest
 
     async def write_manifest(self, manifest: SegmentManifest) -> None:
-        """Make it the next version, unless another counter has written one."""
+        """Writes the manifest as its next version. Raises CheckpointReplaced when another counter
+        has written one."""
         manifest.version += 1
         request = {
             "TableName": self._table,
@@ -80,7 +87,7 @@ class CheckpointTable:
                 "edition": {"N": str(manifest.edition)},
                 "counts": {"M": {name: {"N": str(n)} for name, n in _totals(manifest).items()}},
                 "brands": {"L": [{"S": brand} for brand in sorted(manifest.brands)]},
-                # Segments and marks are many and similar; compressed, a day of them fits.
+                # There are many similar segments and marks; compressed, those of a day fit an item.
                 "state": {"B": _compressed(msgspec.json.encode(manifest))},
             },
             "ConditionExpression": "attribute_not_exists(#name) OR version = :read",
@@ -92,9 +99,9 @@ class CheckpointTable:
         except ClientError as error:
             if error.code != "ConditionalCheckFailedException":
                 raise
-            # The client repeats a request whose answer was lost: it then finds its own version.
-            found = await self.read_manifest()
-            if found != manifest:
+            # The client repeats a request whose answer was lost. The condition then fails because
+            # the first attempt was written, which is no conflict.
+            if await self.read_manifest() != manifest:
                 raise CheckpointReplaced(
                     "Another counter reads the stream; this one stops, so that nothing is "
                     "counted twice."
@@ -121,7 +128,7 @@ class CheckpointTable:
         if "Item" not in answer:
             raise PartitaError(
                 f"The counter's state in {self._table} lacks its segment {number}: restore the "
-                "table, or delete it to count from the start of the stream."
+                "table from a backup, or delete it to count again from the start of the stream."
             )
         return b64decode(answer["Item"]["data"]["B"])
 
@@ -130,7 +137,7 @@ class CheckpointTable:
         return list(zip(segments, data, strict=True))
 
     async def delete_unnamed(self, manifest: SegmentManifest) -> None:
-        """Delete the segments that the manifest does not name."""
+        """Deletes the segments that the manifest does not name."""
         named = {segment.number for segment in manifest.segments}
         request: dict[str, Any] = {
             "TableName": self._table,
@@ -139,16 +146,12 @@ class CheckpointTable:
             "ExpressionAttributeNames": {"#name": "name", "#number": "number"},
             "ExpressionAttributeValues": {":segment": {"S": "segment"}},
         }
-        while True:
-            answer = await self._client.call("dynamodb", "Query", request)
-            numbers = {int(item["number"]["N"]) for item in answer["Items"]}
-            await self.delete(numbers - named)
-            if "LastEvaluatedKey" not in answer:
-                return
-            request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+        items = query_all(self._client, request)
+        await self.delete({int(item["number"]["N"]) async for item in items} - named)
 
     async def delete(self, numbers: set[int]) -> None:
-        """What a failure leaves behind is found by `delete_unnamed`."""
+        """Deletes segments. What a failure leaves behind, `delete_unnamed` deletes at the next
+        start."""
         ordered = sorted(numbers)
         for first in range(0, len(ordered), BATCH_WRITES_MAX):
             keys = (
@@ -162,7 +165,7 @@ class CheckpointTable:
 
 
 async def read_progress(client: Client, table: str) -> CountingProgress | None:
-    """None where this counter has never run."""
+    """Returns the counter's progress, or None when this counter has never run."""
     request = {
         "TableName": table,
         "Key": MANIFEST,

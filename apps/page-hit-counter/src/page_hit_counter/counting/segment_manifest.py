@@ -1,6 +1,6 @@
-"""The manifest: which segments of counts are valid, and how far the stream was read for them.
+"""The manifest says which segments of counts are valid, and how far the stream was read for them.
 
-It is one item, so counts and position change in one write. It also remembers what decides whether a
+It is one item, so counts and position change in one write. It also keeps what decides whether a
 later record counts: closed windows, replays, and adjustments that were taken.
 """
 
@@ -26,10 +26,10 @@ class CountSegment(msgspec.Struct, array_like=True):
 
 
 class Replay(msgspec.Struct, array_like=True):
-    """A replay of history."""
+    """The progress of a replay of history."""
 
     number: int
-    """Of the last batch that was counted."""
+    """The number of the last batch that was counted."""
     clock: float
     """The latest time of a visit that was counted."""
     began: float
@@ -40,31 +40,32 @@ class Replay(msgspec.Struct, array_like=True):
 class SegmentManifest(msgspec.Struct, rename="camel"):
     version: int = 0
     life: int = 0
-    """How many counters have run, one after the other."""
+    """How many times a counter has started."""
     next_segment: int = 1
     positions: dict[str, str] = {}
     """The sequence number of the last record that was counted, by shard."""
     read_shards: list[str] = []
-    """Shards of which nothing is left to read."""
+    """The shards that are read to their end."""
     segments: list[CountSegment] = []
     replays: dict[str, Replay] = {}
     closed: set[TumblingWindow] = set()
-    """Windows that are closed, while visits may still come for them."""
+    """Closed windows for which visits may still arrive."""
     closing: set[TumblingWindow] = set()
-    """Those of them whose rows are being handed over."""
+    """The closed windows whose rows are being handed over."""
     closed_until: float = 0.0
     """Windows whose end plus the lateness is before this time are closed, and lists show them."""
     edition: int = 0
-    """Changes when a window changes that could be read before."""
+    """A number that increases when a window changes after it could be read, so that caches are
+    dropped."""
     late_adjustments: list[LateAdjustment] = msgspec.field(name="amendments", default_factory=list)
-    """Those that are yet to be applied to closed windows."""
+    """Adjustments that are still to be applied to closed windows."""
     adjustments: dict[str, int] = {}
-    """The marks of those that were taken, with the time at which they arrived."""
+    """The marks of adjustments that were taken, with their times of arrival."""
     late: int = 0
     """Visits that came too late for all windows."""
     counted: int = 0
     repeated: int = 0
-    """Records that came twice."""
+    """Records that arrived twice."""
     malformed: int = 0
     brands: set[str] = set()
-    """Of all windows that were handed over so far."""
+    """The brands of all windows that were handed over so far."""

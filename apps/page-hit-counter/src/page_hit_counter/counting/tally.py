@@ -1,8 +1,9 @@
-"""What a record of the stream does to the counts: late, repeated, replayed, adjusted. No I/O.
+"""Applies the records of the stream to the counts: new, late, repeated, replayed and adjusting
+records. Does no I/O.
 
-Whether a visit is late depends on its record alone: it counts in a window if the record arrived
-before the window's end plus the lateness. A replay (history, sent in order) has a clock of its own,
-the latest time of its visits, and its lateness is measured by that.
+Whether a visit is late depends only on its record: it counts in a window if the record arrived
+before the window's end plus the lateness. A replay (history that is sent in order) has its own
+clock, the latest time of its visits, and its lateness is measured by that clock.
 """
 
 from __future__ import annotations
@@ -26,17 +27,17 @@ from partita.client.consumer.kinesis_source import KinesisRecord
 logger = logging.getLogger(__name__)
 
 REMEMBERED_SECONDS = 900.0
-"""How long a record is recognised when it comes again."""
+"""How long a record that arrives again is recognised."""
 REPLAY_IDLE_SECONDS = 600.0
-"""How long windows wait for a replay that is silent."""
+"""How long windows wait for a replay that sends nothing."""
 REPLAYS_REMEMBERED_SECONDS = 7 * 86_400.0
 ADJUSTMENTS_REMEMBERED_MAX = 5_000
 LATE_ADJUSTMENTS_BYTES_MAX = 150_000
-"""Compressed, of the 400 KB of the manifest's item; a usual one takes about 30."""
+"""How many of the 400 KB of the manifest's item late adjustments may take, compressed."""
 
 
 class VisitTally:
-    """The manifest, the open windows that belong to it, and record ids that were seen lately."""
+    """The manifest, its open windows, and the ids of recent records."""
 
     def __init__(self, settings: PageHitSettings, manifest: SegmentManifest) -> None:
         self.manifest = manifest
@@ -47,7 +48,7 @@ class VisitTally:
         self._lateness = settings.lateness_seconds
 
     def take(self, record: KinesisRecord, watermark: float) -> None:
-        """Everything that arrived before the watermark has been taken."""
+        """Applies a record. Everything that arrived before the watermark has been applied."""
         try:
             if is_adjustment(record.data):
                 self._adjust(Adjustment.decode(record.data), record.arrived_at, watermark)
@@ -63,7 +64,7 @@ class VisitTally:
             self._count(packed, record.arrived_at - self._lateness)
 
     def _count(self, packed: CountedRecord, ended_by: float) -> None:
-        """Windows that ended by that time are closed for these visits."""
+        """Counts visits. Windows that ended by `ended_by` are closed for them."""
         closed, end = self.manifest.closed, self.windows.end
         self.manifest.late += self.windows.count(
             packed.visits, lambda window: end(window) > ended_by and window not in closed
@@ -85,8 +86,8 @@ class VisitTally:
         replay.is_done = packed.is_last
 
     def _adjust(self, adjustment: Adjustment, arrived: float, watermark: float) -> None:
-        """Hits go to the shortest window that is open, and later to the stored rows of those that
-        are closed."""
+        """Adds the hits of an adjustment to the shortest open window. For windows that are closed
+        already, they are kept as late adjustments of the stored rows."""
         manifest, mark = self.manifest, adjustment.mark
         if mark in manifest.adjustments:
             manifest.repeated += 1
@@ -109,14 +110,15 @@ class VisitTally:
             )
 
     def _postpone(self, late: list[LateAdjustment]) -> None:
-        """Unless the manifest has no room for them."""
+        """Keeps late adjustments in the manifest, and drops them when it has no room."""
         waiting = self.manifest.late_adjustments + late
         if len(zlib.compress(msgspec.json.encode(waiting))) <= LATE_ADJUSTMENTS_BYTES_MAX:
             self.manifest.late_adjustments = waiting
             return
         self.manifest.late += sum(abs(each.hits) for each in late)
         logger.warning(
-            "%d counts of closed windows are not adjusted: too many adjustments wait.", len(late)
+            "%d counts of closed windows were not adjusted, because too many adjustments wait.",
+            len(late),
         )
 
     def _is_open(self, window: TumblingWindow, watermark: float) -> bool:
@@ -138,10 +140,10 @@ class VisitTally:
     # Closing
 
     def closable(self, watermark: float) -> set[TumblingWindow]:
-        """Windows that nothing can be added to any more.
+        """Returns the windows to which nothing can be added any more.
 
-        With a window close all the shorter ones inside it, and with these the windows that get
-        their counts and have ended too."""
+        A window closes together with all shorter windows inside it. Windows that have ended, and
+        that receive the counts of a closing window, close with it too."""
         windows, levels = self.windows, range(len(self.windows.periods))
         closable: set[TumblingWindow] = set()
         for level in levels:
@@ -160,7 +162,7 @@ class VisitTally:
         return self.windows.end(window) + self._lateness <= watermark
 
     def _is_held(self, window: TumblingWindow, watermark: float) -> bool:
-        """Whether a replay may still bring visits of a window that ended before it began."""
+        """True when a replay may still bring visits of a window that ended before it began."""
         end = self.windows.end(window)
         return any(
             end <= replay.began and replay.clock < end + self._lateness
@@ -171,10 +173,10 @@ class VisitTally:
     # Forgetting
 
     def forget(self, now: float) -> set[int]:
-        """Drop what no list will show and no sender will repeat; returns the numbers of segments
-        to delete."""
+        """Drops what no list shows any more and no sender will repeat. Returns the numbers of the
+        segments to delete."""
         manifest, forgotten = self.manifest, now - REMEMBERED_SECONDS
-        # They are in the order in which they came, the oldest first.
+        # The ids are in the order of their arrival.
         for record_id in list(takewhile(lambda each: self.ids[each] < forgotten, self.ids)):
             del self.ids[record_id]
         longest = self._settings.periods[-1].seconds + self._lateness

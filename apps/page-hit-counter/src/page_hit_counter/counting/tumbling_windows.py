@@ -1,12 +1,12 @@
-"""Counting in tumbling windows, in memory.
+"""Counts visits in tumbling windows, in memory.
 
 A visit is counted once, in the shortest window that is still open for it. When that window closes,
-its counts are added to the window of the next longer period that contains it, and so on. So an hour
-is the sum of its twelve windows of five minutes plus what came too late for these, and counting a
-visit costs the same however many periods there are.
+its counts are added to the window of the next longer period that contains it, and so on. An hour is
+therefore the sum of its twelve windows of five minutes, plus the visits that came too late for
+them, and counting a visit costs the same however many periods there are.
 
-Hits of an asset are counted by *facet*: brand, section, paid type and resource type. A facet has a
-number, and the key of a count is asset and facet in one integer, which keeps a million assets in a
+Hits of an asset are counted by *facet*: brand, section, paid type and resource type. Each facet has
+a number, and the key of a count is asset and facet in one integer. That keeps a million assets in a
 few hundred megabytes.
 """
 
@@ -30,7 +30,8 @@ class Facet(NamedTuple):
 
 
 REASON = "!"
-"""The resource type of facets for visits that were not counted; their paid type is the reason."""
+"""The resource type of facets that count visits which are in no list. Their paid type is the
+reason, such as "no resource type"."""
 NO_RESOURCE_TYPE = "no resource type"
 TOO_MANY_FACETS = "too many facets"
 UNKNOWN_BRAND = "?"
@@ -38,18 +39,18 @@ UNKNOWN_BRAND = "?"
 
 class TumblingWindow(NamedTuple):
     level: int
-    """The index of its period in the settings, shortest first."""
+    """The index of its period in the settings; the shortest period is 0."""
     start: int
 
 
 Counts = dict[int, int]
-"""Hits by asset and facet."""
+"""Hits, by asset and facet in one integer."""
 Rows = dict[tuple[int, Facet], int]
-"""The same, with facets instead of their numbers."""
+"""Hits, by asset and facet."""
 
 
 class CountedHit(Protocol):
-    """What the counter needs of a visit."""
+    """The attributes of a visit that the counter needs."""
 
     @property
     def asset_id(self) -> int: ...
@@ -69,7 +70,8 @@ class CountedHit(Protocol):
 
 
 class Facets:
-    """A number for each facet, up to a bound: a counter runs for a long time."""
+    """Numbers the facets. The count is bounded, because a counter runs for a long time and clients
+    can make facets up."""
 
     def __init__(self) -> None:
         self._numbers: dict[Facet | tuple[str, int, str, str], int] = {}
@@ -80,11 +82,11 @@ class Facets:
         return len(self._facets)
 
     def number(self, brand: str, section_id: int, paid_type: str, resource_type: str) -> int:
-        found = self._numbers.get((brand, section_id, paid_type, resource_type))
-        if found is not None:
-            return found
+        old_number = self._numbers.get((brand, section_id, paid_type, resource_type))
+        if old_number is not None:
+            return old_number
         if len(self._facets) >= FACETS_MAX - 1:
-            # A brand that is seen for the first time has no such facet of its own.
+            # A new brand has no facet TOO_MANY_FACETS of its own; it shares the last one.
             return self._numbers.get(reason_facet(brand, TOO_MANY_FACETS), self._last)
         facet = Facet(brand, section_id, paid_type, resource_type)
         self._facets.append(facet)
@@ -105,7 +107,8 @@ def reason_facet(brand: str, reason: str) -> Facet:
 
 
 class TumblingWindows:
-    """The windows that are open. `unsaved` is what was counted since the last checkpoint."""
+    """The open windows and their counts. `unsaved` has what was counted since the last
+    checkpoint."""
 
     def __init__(self, periods: Sequence[Period]) -> None:
         self.periods = periods
@@ -114,7 +117,7 @@ class TumblingWindows:
         self.unsaved: dict[TumblingWindow, Counts] = {}
 
     def count(self, hits: Iterable[CountedHit], is_open: Callable[[TumblingWindow], bool]) -> int:
-        """Count visits; returns how many came too late for even the longest window."""
+        """Counts visits. Returns how many came too late even for the longest window."""
         base = self.periods[0].seconds
         number = self.facets.number
         start, ends = 0, 0
@@ -138,19 +141,19 @@ class TumblingWindows:
         return late
 
     def add(self, window: TumblingWindow, asset_id: int, facet: Facet, hits: int) -> None:
-        """Add hits; negative ones are taken away."""
+        """Adds hits to a count; negative hits lower it."""
         counts = self._unsaved_counts(window)
         key = asset_id << FACET_BITS | self.facets.number(*facet)
         counts[key] = counts.get(key, 0) + hits
 
     def windows_of(self, time: float) -> list[TumblingWindow]:
-        """Those that contain a time, shortest first."""
+        """Returns the windows that contain a time, shortest first."""
         return [
             TumblingWindow(level, period.start(time)) for level, period in enumerate(self.periods)
         ]
 
     def longer(self, window: TumblingWindow, level: int) -> TumblingWindow:
-        """The window of another period that contains the start of this one."""
+        """Returns the window of another period that contains the start of this window."""
         return TumblingWindow(level, self.periods[level].start(window.start))
 
     def end(self, window: TumblingWindow) -> int:
@@ -176,19 +179,19 @@ class TumblingWindows:
             saved[key] = saved.get(key, 0) + hits
 
     def close(self, window: TumblingWindow, closed: Set[TumblingWindow]) -> TumblingWindow | None:
-        """Drop a window. Its counts go to the next longer one that is not closed, if there is
-        one."""
+        """Drops a window, and adds its counts to the next longer window that is not closed. Returns
+        that window, or None when all are closed."""
         counts = self.saved.pop(window, {})
         for longer in self.windows_of(window.start)[window.level + 1 :]:
             if longer not in closed:
-                # A copy: the counts of one window must not change with those of another.
+                # Copied, because the dictionary may become the longer window's own counts.
                 self.add_counts(longer, dict(counts))
                 return longer
         return None
 
     def forget_facets(self) -> None:
-        """Forget those that no window uses any more, so that made-up ones do not use up the
-        numbers."""
+        """Numbers the facets anew, without those that no window uses any more, so that facets which
+        clients made up do not use up the numbers."""
         old, self.facets = self.facets, Facets()
         for windows in (self.saved, self.unsaved):
             for window, counts in windows.items():
@@ -202,7 +205,7 @@ class TumblingWindows:
         return {spell_out(key): hits for key, hits in counts.items()}
 
     def _counts_for(self, start: int, is_open: Callable[[TumblingWindow], bool]) -> Counts | None:
-        """Those of the shortest window that is open for visits at a time."""
+        """Returns the counts of the shortest window that is open for visits at a time, or None."""
         for window in self.windows_of(start):
             if is_open(window):
                 return self._unsaved_counts(window)
@@ -218,8 +221,9 @@ class TumblingWindows:
 def recount(
     hits: Iterable[CountedHit], periods: Sequence[Period]
 ) -> dict[tuple[str, int], dict[tuple[str, int, int, str, str], int]]:
-    """The counts of every window, computed the simplest way: by period and start, then by brand,
-    asset, section, paid type and resource type."""
+    """Computes the counts of every window in the simplest way, to compare the counter with. The
+    result is keyed by period and start, then by brand, asset, section, paid type and resource
+    type."""
     windows: dict[tuple[str, int], dict[tuple[str, int, int, str, str], int]] = {}
     for hit in hits:
         if not hit.resource_type:

@@ -1,7 +1,7 @@
-"""What AWS's services send when something has arrived: each calls the counter's function with it.
+"""The events with which AWS's services call the counter's function when visits have arrived.
 
-A delivery stream sends its records, a bucket says which object was created, a topic wraps that
-message, and a schedule says what time it is.
+A delivery stream sends its records, a bucket names the object that was created, a topic wraps the
+message of the bucket, and a schedule sends only the time.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ CREATED = "ObjectCreated:Put"
 
 
 class ArrivedRecords(NamedTuple):
-    """What an event says has arrived."""
+    """The content of an event: records, or the keys of objects that were created."""
 
     records: list[bytes]
     keys: list[str]
-    """Of objects."""
+    """The keys of objects."""
 
 
 def of_records(name: str, records: Iterable[bytes], now: float) -> Event:
-    """As a delivery stream calls an HTTP endpoint. (Firehose guide, "Understand HTTP endpoint
-    delivery request and response specifications")"""
+    """Returns the event with which a delivery stream calls an HTTP endpoint. (Firehose guide,
+    "Understand HTTP endpoint delivery request and response specifications")"""
     return {
         "requestId": str(uuid4()),
         "timestamp": int(1000 * now),
@@ -39,7 +39,7 @@ def of_records(name: str, records: Iterable[bytes], now: float) -> Event:
 
 
 def of_object(bucket: str, key: str, size: int, now: float) -> Event:
-    """As a bucket notifies. (S3 guide, "Event message structure")"""
+    """Returns the notification of a bucket. (S3 guide, "Event message structure")"""
     about = {
         "bucket": {"name": bucket, "arn": f"arn:aws:s3:::{bucket}"},
         "object": {"key": quote_plus(key, safe="/"), "size": size},
@@ -56,7 +56,8 @@ def of_object(bucket: str, key: str, size: int, now: float) -> Event:
 
 
 def of_topic(topic: str, message: Event, now: float) -> Event:
-    """As a topic calls a function. (Lambda guide, "Invoking Lambda functions with Amazon SNS")"""
+    """Returns the event with which a topic calls a function. (Lambda guide, "Invoking Lambda
+    functions with Amazon SNS")"""
     arn = f"arn:aws:sns:us-east-1:{ACCOUNT}:{topic}"
     notification = {
         "Type": "Notification",
@@ -77,8 +78,8 @@ def of_topic(topic: str, message: Event, now: float) -> Event:
 
 
 def arrived(event: Event) -> ArrivedRecords | None:
-    """None for an event that only says that it is time to look. Raises `ValueError` or `KeyError`
-    for what is none of these events."""
+    """Reads an event. Returns None for the event of a schedule, which names nothing. Raises
+    `ValueError` or `KeyError` for any other event."""
     if "records" in event:
         return ArrivedRecords(
             [b64decode(each["data"], validate=True) for each in event["records"]], []

@@ -1,7 +1,7 @@
-"""What the counter's function does when visits arrive: puts their records on the counter's stream.
+"""The counter's function: takes visits that were delivered, and puts them on the counter's stream.
 
-Records keep the ids that the processor gave them, so one that is delivered twice counts once. A
-line that is not a record is set aside in the table of malformed records.
+Records keep the ids that the processor gave them, so a record that is delivered twice counts once.
+A line that is not a record is set aside in the table of malformed records.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ REMEMBERED_SECONDS = 2 * 86_400
 
 
 class IdentifiedRecord(msgspec.Struct):
-    """What a record is recognised by."""
+    """The id of a record, by which the counter recognises it, and its visits."""
 
     id: str
     visits: list[msgspec.Raw]
@@ -46,27 +46,31 @@ class Arrivals:
         self._clock = clock
 
     async def take(self, event: Event) -> dict[str, int]:
-        """Returns how many records and files there were; raises when they shall come again."""
+        """Takes what an event says has arrived. Returns how many records and files there were.
+        Raises an error when the event has to be sent again."""
         try:
-            found = arrived(event)
+            arrival = arrived(event)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise PartitaError(f"The event is not about visits: {error!r}.") from error
-        if found is None:
+            raise PartitaError(
+                f"The event is not one of a delivery stream, a bucket, a topic or a schedule: "
+                f"{error!r}."
+            ) from error
+        if arrival is None:
             return await self._look()
-        records = await self._put(found.records)
-        for key in found.keys:
+        records = await self._put(arrival.records)
+        for key in arrival.keys:
             records += await self._put(delivered_files.read(self._folder, key))
-        return {"records": records, "files": len(found.keys)}
+        return {"records": records, "files": len(arrival.keys)}
 
     async def _look(self) -> dict[str, int]:
-        """Option D: which files are new is known from those that were read, hour by hour."""
+        """Looks for new files (option D). The files that were read are remembered by hour."""
         now = self._clock()
         records = files = 0
         for hour in delivered_files.hours(await self._looked_at() - HOUR_SECONDS, now):
             keys = delivered_files.keys(self._folder, self._settings.delivery.prefix + hour)
-            known = await self._read_keys(hour) if keys else set()
+            read_before = await self._read_keys(hour) if keys else set()
             for key in keys:
-                if key not in known:
+                if key not in read_before:
                     records += await self._put(delivered_files.read(self._folder, key))
                     await self._remember(hour, key)
                     files += 1
@@ -88,9 +92,12 @@ class Arrivals:
         malformed = {"recordId": name, "data": record.decode("utf-8", "replace")}
         result = await set_aside(self._client, self._settings, malformed, reason, self._clock())
         if result != OK:
-            raise PartitaError("A line that is not a record could not be set aside.")
+            raise PartitaError(
+                f"A line that is not a record could not be written to "
+                f"{self._settings.malformed_table}."
+            )
 
-    # Which files were read
+    # The files that were read
 
     async def _looked_at(self) -> float:
         answer = await self._call("GetItem", Key=_key("delivered"), ConsistentRead=True)

@@ -1,10 +1,10 @@
-"""Objects of the bucket: files in a folder, in the layout that Amazon Data Firehose writes.
+"""The objects of the bucket: files in a folder, in the layout that Amazon Data Firehose writes.
 
     visits/2020/05/06/11/pagehits-delivery-1-2020-05-06-11-05-12-<random>.gz
 
-Prefix, then year, month, day and hour in UTC; the time is that of the oldest record. A file has the
-records of the stream, one per line, compressed with gzip. (Firehose guide, "Configure Amazon S3
-object name format")
+The prefix is followed by year, month, day and hour in UTC; the time is that of the oldest record. A
+file has the records of the stream, one per line, compressed with gzip. (Firehose guide, "Configure
+Amazon S3 object name format")
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def object_key(prefix: str, name: str, oldest: float) -> str:
 
 
 def write(folder: Path, key: str, records: Iterable[bytes]) -> int:
-    """Whole or not at all, and on disk; returns its size."""
+    """Writes a file whole or not at all, syncs it to disk, and returns its size."""
     content = gzip.compress(b"".join(record + b"\n" for record in records), mtime=0)
     path = folder / key
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -48,10 +48,11 @@ def write(folder: Path, key: str, records: Iterable[bytes]) -> int:
 
 
 def read(folder: Path, key: str) -> list[bytes]:
-    """The records of a file. A key comes from an event, and may not lead out of the folder."""
+    """Returns the records of a file. The key comes from an event, so it must not lead out of the
+    folder."""
     path = (folder / key).resolve()
     if not path.is_relative_to(folder.resolve()):
-        raise UnreadableFile(f"{key!r} is no object of the bucket in {folder}.")
+        raise UnreadableFile(f"{key!r} is not an object of the bucket in {folder}.")
     try:
         return gzip.decompress(path.read_bytes()).splitlines()
     except (OSError, EOFError, zlib.error) as error:
@@ -59,7 +60,7 @@ def read(folder: Path, key: str) -> list[bytes]:
 
 
 def hours(first: float, last: float) -> Iterator[str]:
-    """The folders of all hours from one time to another."""
+    """Yields the folders of all hours from one time to another."""
     moment = datetime.fromtimestamp(first, UTC).replace(minute=0, second=0, microsecond=0)
     while moment.timestamp() <= last:
         yield f"{moment:{HOUR}}"
@@ -67,6 +68,7 @@ def hours(first: float, last: float) -> Iterator[str]:
 
 
 def keys(folder: Path, prefix: str) -> list[str]:
-    """Of the objects under a prefix that ends with a slash."""
-    found = sorted((folder / prefix).glob(f"*{SUFFIX}"))
-    return [path.relative_to(folder).as_posix() for path in found if path.name[0] != "."]
+    """Returns the keys of the objects under a prefix that ends with a slash."""
+    paths = sorted((folder / prefix).glob(f"*{SUFFIX}"))
+    # A name that begins with a dot is a file that is being written.
+    return [path.relative_to(folder).as_posix() for path in paths if path.name[0] != "."]

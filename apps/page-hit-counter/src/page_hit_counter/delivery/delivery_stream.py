@@ -1,9 +1,9 @@
-"""The delivery stream: gathers records, and delivers them as one file when there are enough.
+"""The delivery stream gathers records, and delivers them as one file when there are enough.
 
 Its records come from a stream, so a visit that was accepted is not lost with a process. A file is
-written when the buffer has reached its size or its age; then whoever is waiting for it is called;
-then the position in the stream is saved. What was under way in a kill is delivered again, in
-another file. The counter recognises its records by their ids.
+written when the buffer has reached its size or its age. Then the functions that wait for it are
+called, and then the position in the stream is saved. After a kill the same records are delivered
+again in another file, and the counter recognises them by their ids.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import orjson
 from page_hit_counter.delivery import arrival_events, delivered_files
 from page_hit_counter.monitoring.service_figures import ServiceFigures
 from page_hit_counter.pagehits_settings import PageHitSettings
+from page_hit_counter.service.concurrency import pause
 from partita.client import Client, ClientError
 from partita.client.consumer.kinesis_consumer import Checkpoint, Consumer, Record
 from partita.client.lambda_invoke import invoke
@@ -31,15 +32,15 @@ MEGABYTE = 1_000_000
 TICK_SECONDS = 0.1
 REST_SECONDS = 1.0
 DIRECT_BYTES_MAX = 4_000_000
-"""A function takes 6 MB at once, and base64 makes more of them."""
+"""A function takes an event of 6 MB, and base64 makes records a third larger."""
 
 
 class FunctionCallFailed(PartitaError):
-    """A function was called and failed."""
+    """Raised when a function was called and failed."""
 
 
 class RecordBuffer:
-    """Records that wait for their file, and what saves the position behind them."""
+    """Records that wait for their file, and the checkpoints that save the position after them."""
 
     def __init__(self) -> None:
         self.records: list[bytes] = []
@@ -89,8 +90,7 @@ class DeliveryStream:
                     return
                 if self._is_due():
                     await self._deliver_until_taken(stop)
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(stop.wait(), TICK_SECONDS)
+                await pause(TICK_SECONDS, stop)
         finally:
             self._has_room.set()
             reading.cancel()
@@ -98,7 +98,7 @@ class DeliveryStream:
                 await reading
 
     async def _take(self, shard_id: str, records: list[Record], checkpoint: Checkpoint) -> None:
-        """Returns when there is room for more."""
+        """Takes records from the stream. Returns when the buffer has room for more."""
         self._buffer.add(shard_id, records, checkpoint, self._clock())
         if self._is_full():
             self._has_room.clear()
@@ -109,7 +109,7 @@ class DeliveryStream:
 
     def _is_due(self) -> bool:
         if not self._buffer.records:
-            # The end of a shard: nothing to deliver, and still to be saved.
+            # At the end of a shard there may be no records, but the position must still be saved.
             return bool(self._buffer.checkpoints)
         age = self._clock() - self._buffer.oldest
         return self._is_full() or age >= self._settings.buffer_seconds
@@ -120,8 +120,11 @@ class DeliveryStream:
         key = ""
         while not stop.is_set():
             try:
+                # The file is written once; only the calls are repeated.
                 key = key or await self._write(buffer)
                 await self._notify(buffer, key)
+                # Positions are saved last: a kill before this repeats a delivery, and loses
+                # nothing.
                 for checkpoint in buffer.checkpoints.values():
                     await checkpoint()
                 self._note("deliveries" if buffer.records else None)
@@ -129,15 +132,15 @@ class DeliveryStream:
             except (ClientError, FunctionCallFailed, OSError) as error:
                 self._note("deliveryFailures")
                 logger.warning("A delivery is tried again in %s s: %s", REST_SECONDS, error)
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(stop.wait(), REST_SECONDS)
+                await pause(REST_SECONDS, stop)
 
     def _note(self, name: str | None) -> None:
         if self._figures is not None and name is not None:
             self._figures.add(name)
 
     async def _write(self, buffer: RecordBuffer) -> str:
-        """Returns the key of the file; without one, where records are delivered without files."""
+        """Writes the file, and returns its key. Returns "" when no file is written: on the route
+        `direct`, and for an empty buffer."""
         if self._settings.route == "direct" or not buffer.records:
             return ""
         key = delivered_files.object_key(self._settings.prefix, self._settings.name, buffer.oldest)
@@ -164,14 +167,14 @@ class DeliveryStream:
             await self._call(subscriber, message)
 
     async def _call(self, function: str, event: arrival_events.Event) -> None:
-        answer = await invoke(self._client, function, orjson.dumps(event))
-        if answer.is_error:
-            text = answer.payload[:300].decode("utf-8", "replace")
+        invoked = await invoke(self._client, function, orjson.dumps(event))
+        if invoked.is_error:
+            text = invoked.payload[:300].decode("utf-8", "replace")
             raise FunctionCallFailed(f"The function {function} failed: {text}")
 
 
 def _pieces(records: list[bytes]) -> list[list[bytes]]:
-    """What one call can take."""
+    """Splits records into lists that fit one call each."""
     pieces: list[list[bytes]] = [[]]
     size = 0
     for record in records:

@@ -1,1 +1,2 @@
-"""The relational counter that the service replaced, kept to compare with and to migrate from."""
+"""The relational counter that the service replaced. It is kept to compare with, and to migrate
+from."""

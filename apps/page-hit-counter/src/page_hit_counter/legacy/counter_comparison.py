@@ -1,8 +1,8 @@
-"""`partita pagehits compare`: the old counter and the new one on the same visits.
+"""`partita pagehits compare`: runs the old counter and the new one on the same visits.
 
-Both count all visits; then their lists are compared, and what each of them wrote, stores and would
-cost. Visits are moved in time so that they end just before now: lists are about the present, and
-windows that no list shows any more are not stored.
+Both count all visits. Then their lists are compared, and how much each of them wrote, stores and
+would cost. The visits are moved in time so that they end just before now, because lists are about
+the present, and windows that no list shows any more are not stored.
 """
 
 from __future__ import annotations
@@ -46,33 +46,35 @@ PERIODS = (JUST_NOW, DAY, WEEK)
 BATCH = 100
 SENDERS = 16
 LISTS, LIST_ROUNDS = 12, 5
-"""How many lists are read in a round of each kind; the rounds take turns."""
+"""How many lists are read in a round, and how many rounds there are of each kind; kinds take
+turns."""
 GB = 1_000_000_000
 POLL_SECONDS = 0.2
 CLOSE_SECONDS_MAX = 120.0
 SAMPLE_BRAND = "abc"
 SAMPLE_SECONDS = 30 * 3_600
-"""More than a day, so that the list for a week has a day to show."""
+"""More than a day, so that the list for a week has a whole day to show."""
 SAMPLE_ASSETS = 2_000
 
 Counts = dict[tuple[str, int, int, str, str], int]
 Hits = list[tuple[int, int]]
-"""Assets and their hits, most popular first."""
+"""Assets with their hits, most popular first."""
 
 
 class ComparedCounter(Struct, kw_only=True):
-    """Figures of one of the counters."""
+    """The figures of one of the counters."""
 
     seconds: float
-    """Until all visits were stored safely."""
+    """The time until all visits were stored safely."""
     visits_second: float
     rows_written: int
     bytes_kept: int
     first_lists_second: float = 0.0
-    """Lists of the past day, each read from the database. One reader, the median of the rounds."""
+    """Lists of the past day per second that are read from the database by one reader, as the median
+    of the rounds."""
     lists_second: float = 0.0
-    """The same as they are served: the old counter queries its database every time, the new one
-    caches the windows that it has read."""
+    """Lists of the past day per second as they are served: the old counter queries its database
+    every time, the new one caches what it has read."""
     dollars_month: float
     lists: dict[str, Hits] = {}
 
@@ -82,13 +84,13 @@ class ComparisonResult(Struct, kw_only=True):
     old: ComparedCounter
     new: ComparedCounter
     differences: dict[str, int]
-    """By period: listed assets on which the two sides differ. Two empty lists prove nothing, and
-    are in `empty_lists`."""
+    """How many listed assets differ between the two counters, by period. Two empty lists prove
+    nothing, and are named in `empty_lists`."""
     empty_lists: list[str]
 
 
 def sample_visits(count: int, seed: int = 1) -> list[PageVisit]:
-    """Thirty hours of a site where few assets have most of the hits."""
+    """Makes up thirty hours of visits to a site where few assets have most of the hits."""
     chance = random.Random(seed)
     assets = [
         PageVisit(
@@ -113,7 +115,7 @@ def sample_visits(count: int, seed: int = 1) -> list[PageVisit]:
 
 
 def read_visits(path: Path) -> list[PageVisit]:
-    """Lines of JSON: events as they are posted, with brand and resourceType."""
+    """Reads lines of JSON: events as they are posted, with brand and resourceType."""
     try:
         lines = path.read_bytes().splitlines()
         visits = [msgspec.json.decode(line, type=PageVisit) for line in lines]
@@ -129,7 +131,7 @@ def read_visits(path: Path) -> list[PageVisit]:
 async def run(
     visits: Sequence[PageVisit], postgresql: str, prices: CloudPrices
 ) -> ComparisonResult:
-    """With a server of its own, whose data is removed afterwards."""
+    """Compares both counters on a server of its own, whose data is removed afterwards."""
     old = [RelationalCounter.connect(postgresql) for _ in range(SENDERS)]
     folder = tempfile.TemporaryDirectory(prefix="partita-compare-")
     arguments = ["serve", "--data", folder.name, "--port", "0", "--response-cache", "off"]
@@ -155,8 +157,8 @@ async def compare(
     prices: CloudPrices,
     clock: Clock = system_clock,
 ) -> ComparisonResult:
-    """`old` are connections to an empty database, one for each sender, and `client` speaks to an
-    empty server."""
+    """Compares both counters. `old` are connections to an empty database, one for each sender;
+    `client` is connected to an empty server."""
     brands = {visit.brand for visit in visits if visit.resource_type}
     if not brands:
         raise PartitaError(
@@ -190,7 +192,8 @@ async def compare(
 
 
 def moved_to_end(visits: Sequence[PageVisit], end: int) -> list[PageVisit]:
-    """In order of time, the last of them in the last five minutes before the end."""
+    """Returns the visits in order of time, moved so that the last is in the five minutes before the
+    end."""
     counted = sorted((v for v in visits if v.resource_type), key=lambda visit: visit.time)
     step = JUST_NOW.seconds
     shift = end - step - JUST_NOW.start(counted[-1].time)
@@ -230,7 +233,8 @@ def _run_old(
 
 
 def _count_old(counter: RelationalCounter, visits: list[PageVisit]) -> int:
-    """One sender of several. Rows are locked in one order, or senders would wait for each other."""
+    """Counts the visits of one of several senders. Batches are sorted, so that senders lock rows in
+    the same order and do not deadlock."""
     rows = 0
     for first in range(0, len(visits), BATCH):
         hits = sorted(_page_hit(visit) for visit in visits[first : first + BATCH])
@@ -249,10 +253,10 @@ def _page_hit(visit: PageVisit) -> PageHit:
     )
 
 
-# The new one
+# The new counter
 
 NEW_SETTINGS = PageHitSettings(spam=SpamSettings(mode="off"))
-"""The old counter filters nothing."""
+"""The spam filter is off, because the old counter has none."""
 
 
 async def _run_new(
@@ -285,33 +289,34 @@ async def _run_new(
         visits_second=len(visits) / seconds,
         rows_written=rows,
         bytes_kept=kept,
-        # A unit writes an item a second; lists are read once and then cached.
+        # A write unit writes an item per second. Lists are read once and then cached, so as many
+        # read units as write units are enough.
         dollars_month=dynamodb_month(prices.dynamodb, rows / span, rows / span, kept / GB),
         lists=lists,
     )
 
 
 async def _send_all(processor: Processor, visits: list[PageVisit]) -> None:
-    """From several senders at once, each in order of time."""
+    """Sends visits from several concurrent senders, each in order of time."""
     name = f"compare-{uuid4().hex[:12]}"
     parts = enumerate(_parts(visits))
     await asyncio.gather(*(_send(processor, f"{name}-{n}", part) for n, part in parts if part))
 
 
 def _parts(visits: list[PageVisit]) -> list[list[PageVisit]]:
-    """What each sender sends."""
+    """Returns the visits of each sender."""
     return [visits[first::SENDERS] for first in range(SENDERS)]
 
 
 async def _send(processor: Processor, replay: str, visits: list[PageVisit]) -> None:
     for number, first in enumerate(range(0, len(visits), BATCH)):
-        some: list[PageVisit | str] = list(visits[first : first + BATCH])
+        batch: list[PageVisit | str] = list(visits[first : first + BATCH])
         is_last = first + BATCH >= len(visits)
-        await processor.process(ReceivedEvents(some, replay, number, is_last), None)
+        await processor.process(ReceivedEvents(batch, replay, number, is_last), None)
 
 
 def _listed(brand: str, visits: list[PageVisit], end: int) -> list[WindowKey]:
-    """Windows with visits that the lists show."""
+    """Returns the windows with visits that the lists show."""
     moments = {period: {period.start(visit.time) for visit in visits} for period in PERIODS}
     keys = [key for period in PERIODS for key in _keys(brand, period, end)]
     return [key for key in keys if key.start in moments[key.period]]
@@ -339,10 +344,10 @@ async def _wait_until_closed(
 async def _read_lists(
     client: Client, settings: PageHitSettings, brand: str, end: int
 ) -> dict[str, Hits]:
-    found = MostPopularLists(client, settings)
+    popular = MostPopularLists(client, settings)
     lists = {}
     for period in PERIODS:
-        entries = await found.most_popular([brand], period, _newest(period, end), ListFilter())
+        entries = await popular.most_popular([brand], period, _newest(period, end), ListFilter())
         lists[period.name] = [(entry["assetId"], entry["hits"]) for entry in entries]
     return lists
 
@@ -358,7 +363,7 @@ async def _measure_lists(
     brand: str,
     end: int,
 ) -> None:
-    """In turns, so that what else the machine does meets all of them."""
+    """Measures lists in turns, so that other load on the machine affects all kinds alike."""
     await asyncio.to_thread(counter.analyze)
     rounds = [
         (
@@ -381,7 +386,7 @@ def _old_lists_second(counter: RelationalCounter, end: int) -> float:
 
 
 async def _first_lists_second(client: Client, brand: str, end: int) -> float:
-    """Nothing is cached: every list is that of a process that has just started."""
+    """Measures lists without a cache, as in a process that has just started."""
     newest = _newest(DAY, end)
     began = perf_counter()
     for _ in range(LISTS):
@@ -408,13 +413,13 @@ def _keys(brand: str, period: Period, end: int) -> list[WindowKey]:
 
 
 def _newest(period: Period, end: int) -> int:
-    """The start of the last window that is over."""
+    """Returns the start of the last window that has ended."""
     return period.start(end) - period.seconds
 
 
 def _written(settings: PageHitSettings, visits: list[PageVisit], end: int) -> tuple[int, int]:
-    """Number and size of the items that closed windows are stored as, including windows that have
-    expired and were not stored here."""
+    """Returns the number and size of the items that closed windows are stored as, including windows
+    that have expired and were therefore not stored in this run."""
     periods = {period.code: period for period in PERIODS}
     items, size = 0, 0
     for (code, start), counts in recount(visits, PERIODS).items():
@@ -430,6 +435,6 @@ def _written(settings: PageHitSettings, visits: list[PageVisit], end: int) -> tu
 
 
 def _high_counts(counts: Counts, kept_assets: int) -> Counts:
-    """Down to the count of the last asset that is kept."""
+    """Returns the counts down to that of the last asset that is kept."""
     highest = nlargest(kept_assets, counts.values())
     return {row: hits for row, hits in counts.items() if hits >= highest[-1]}

@@ -1,6 +1,6 @@
 """The old counter: a relational table for each period, with a row for each key and step of time.
 
-It counts immediately instead of in windows: every page hit is an upsert into all three tables. One
+It counts at once instead of in windows: every page hit is an upsert into all three tables. One
 database serves one brand.
 """
 
@@ -66,7 +66,7 @@ DELETE_STALE = "DELETE FROM {table} WHERE hit_stmp < %s"
 
 
 class PageHit(NamedTuple):
-    """What the old service was sent, and when."""
+    """Hits of an asset, as they were sent to the old service at a time."""
 
     asset_id: int
     hits: int
@@ -87,7 +87,7 @@ class Popular(NamedTuple):
 class Size(NamedTuple):
     rows: int
     bytes: int
-    """On disk, with indexes."""
+    """The size on disk, with indexes."""
 
 
 class RelationalCounter:
@@ -101,6 +101,7 @@ class RelationalCounter:
         with packages_required("partita-page-hit-counter"):
             import psycopg
         try:
+            # A SELECT must not leave a transaction open; batches open their own.
             return cls(psycopg.connect(url, autocommit=True))
         except psycopg.Error as error:
             reason = str(error).strip().splitlines()[0]
@@ -111,12 +112,13 @@ class RelationalCounter:
             self._execute(SCHEMA, period)
 
     def analyze(self) -> None:
-        """What autovacuum does sooner or later: without it, plans of a new table are guesses."""
+        """Collects statistics, as autovacuum does sooner or later. Without them the planner only
+        guesses about new tables."""
         for period in OLD_PERIODS.values():
             self._execute("VACUUM ANALYZE {table}", period)
 
     def count(self, batch: Sequence[PageHit]) -> int:
-        """In one transaction; returns the number of rows that were written."""
+        """Counts a batch in one transaction. Returns the number of rows that were written."""
         with self._connection.transaction(), self._connection.cursor() as cursor:
             for period in OLD_PERIODS.values():
                 cursor.executemany(_statement(UPSERT, period), [_row(hit, period) for hit in batch])
@@ -131,7 +133,7 @@ class RelationalCounter:
         paid_types: Iterable[str] = (),
         limit: int = RESULTS_MAX,
     ) -> list[Popular]:
-        """The list at a time: of the latest steps that are over by then."""
+        """Returns the list at a time, over the latest steps that have ended by then."""
         period = OLD_PERIODS[period_name]
         end = _step(now, period)
         parameters = {
@@ -146,7 +148,7 @@ class RelationalCounter:
         return [Popular(*row) for row in rows]
 
     def delete_stale(self, now: float) -> int:
-        """Delete steps that no list shows any more; returns the number of rows."""
+        """Deletes steps that no list shows any more. Returns the number of rows."""
         return sum(
             self._execute(
                 DELETE_STALE,
@@ -159,12 +161,12 @@ class RelationalCounter:
     def size(self) -> Size:
         rows, size_bytes = 0, 0
         for period in OLD_PERIODS.values():
-            found = self._connection.execute(
+            sizes = self._connection.execute(
                 f"SELECT count(*), pg_total_relation_size('{period.table}') FROM {period.table}"
             ).fetchone()
-            if found is not None:
-                rows += found[0]
-                size_bytes += found[1]
+            if sizes is not None:
+                rows += sizes[0]
+                size_bytes += sizes[1]
         return Size(rows, size_bytes)
 
     def close(self) -> None:
@@ -175,7 +177,7 @@ class RelationalCounter:
 
 
 def _statement(sql: str, period: OldPeriod) -> Any:
-    """Names of tables come from OLD_PERIODS, never from a caller."""
+    """Fills in the name of the table, which comes from OLD_PERIODS and never from a client."""
     return sql.format(table=period.table)
 
 

@@ -1,4 +1,4 @@
-"""The old counter over HTTP, as its clients knew it: batches of page hits in, lists out.
+"""The old counter over HTTP, with the interface of its clients.
 
     POST /pagehits     [{"assetId": 1, "hits": 3, "sectionId": 5, "resourceType": "article",
                          "paidType": "free"}, ...]
@@ -25,7 +25,7 @@ from partita.server.http.web.web_service import WebService
 DELETE_SECONDS = 60.0
 PARAMETERS = ("period", "resourceType", "section", "paidType")
 TEXT = r"\A[^\x00]+\Z"
-"""PostgreSQL stores no zero bytes in text."""
+"""PostgreSQL cannot store zero bytes in text."""
 SECTION_DIGITS_MAX = 10
 Answer = TypeVar("Answer")
 
@@ -52,7 +52,7 @@ class RelationalService:
         web.add("GET", "/", self.get_list)
 
     async def run(self) -> None:
-        """Delete stale rows until cancelled."""
+        """Deletes stale rows until cancelled."""
         while True:
             await self._ask(lambda counter: counter.delete_stale(self._clock()))
             await asyncio.sleep(DELETE_SECONDS)
@@ -87,7 +87,7 @@ class RelationalService:
         for value in values["section"]:
             if not (value.isascii() and value.isdigit() and len(value) <= SECTION_DIGITS_MAX):
                 return problem(400, f"section takes a number, not {value!r}.")
-        found = await self._ask(
+        popular_rows = await self._ask(
             lambda counter: counter.most_popular(
                 period,
                 self._clock(),
@@ -96,10 +96,11 @@ class RelationalService:
                 values["paidType"],
             )
         )
-        return json_response([_plain(*popular) for popular in found])
+        return json_response([_plain(*popular) for popular in popular_rows])
 
     async def _ask(self, question: Callable[[RelationalCounter], Answer]) -> Answer:
-        """One at a time, on a thread: there is one connection, and it blocks."""
+        """Runs a query on a thread, one at a time, because there is one connection and it
+        blocks."""
         async with self._turn:
             return await asyncio.to_thread(question, self._counter)
 
@@ -117,7 +118,7 @@ def _plain(
 
 
 async def serve(url: str, host: str, port: int, ready: Callable[[str], None]) -> None:
-    """Serve until SIGTERM or Ctrl-C."""
+    """Serves the old counter until SIGTERM or Ctrl-C."""
     counter = RelationalCounter.connect(url)
     counter.create()
     service = RelationalService(counter)

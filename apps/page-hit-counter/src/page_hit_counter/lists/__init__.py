@@ -1,1 +1,1 @@
-"""Most-popular lists out of closed windows, the HTTP API that serves them, and the dashboard."""
+"""Most-popular lists, computed from closed windows, with their HTTP API and the dashboard."""

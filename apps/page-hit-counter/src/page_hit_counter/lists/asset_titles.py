@@ -1,4 +1,4 @@
-"""Titles of assets, from the catalogue: what people read on the dashboard instead of numbers."""
+"""Serves the titles of assets from the catalogue, which the dashboard shows instead of numbers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from partita.server.http.web.web_service import (
 )
 
 ASSETS_MAX = 100
-"""What BatchGetItem takes."""
+"""The most keys that BatchGetItem takes."""
 CACHED_MAX = 10_000
 
 
@@ -30,7 +30,7 @@ class Titles:
         web.add("GET", "/titles", access.internal(self.get_titles))
 
     async def get_titles(self, request: WebRequest) -> WebResponse:
-        """`?asset=1&asset=2`: those that the catalogue has."""
+        """Answers `?asset=1&asset=2` with the titles that the catalogue has."""
         assets = list(dict.fromkeys(value for name, value in request.query if name == "asset"))
         if len(assets) > ASSETS_MAX or not all(map(_is_number, assets)):
             return problem(400, f"asset takes a number, up to {ASSETS_MAX} times.")
@@ -38,19 +38,19 @@ class Titles:
             await self._read([asset for asset in assets if asset not in self._cached])
         except ClientError as error:
             return problem(503, f"The titles cannot be read at the moment: {error}")
-        known = {asset: self._cached[asset] for asset in assets if self._cached.get(asset)}
-        return json_response({"titles": known})
+        titles = {asset: self._cached[asset] for asset in assets if self._cached.get(asset)}
+        return json_response({"titles": titles})
 
     async def _read(self, assets: list[str]) -> None:
         if len(self._cached) > CACHED_MAX:
             self._cached.clear()
         keys = [{"assetId": {"N": asset}} for asset in assets]
         while keys:
-            asked: dict[str, Any] = {
+            keys_and_names: dict[str, Any] = {
                 "Keys": keys,
                 "ProjectionExpression": "assetId, title",
             }
-            request = {"RequestItems": {self._table: asked}}
+            request = {"RequestItems": {self._table: keys_and_names}}
             answer = await self._client.call("dynamodb", "BatchGetItem", request)
             for item in answer["Responses"].get(self._table, []):
                 title = item.get("title", {}).get("S", "")

@@ -1,4 +1,4 @@
-"""The dashboard: one page for a browser, which asks the API for everything that it shows."""
+"""Serves the dashboard: one HTML page, which asks the API for everything that it shows."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from partita.server.http.web.web_service import WebRequest, WebResponse, WebServ
 from partita.server.stylesheet import read_stylesheet
 
 PAGE = Path(__file__).with_name("dashboard.html")
-HOUSE = "/* house */"
-"""Where the style sheet of the house goes."""
+STYLESHEET_PLACE = "/* stylesheet */"
+"""The comment in the page that the shared style sheet replaces."""
 HTML = "text/html; charset=utf-8"
 POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
@@ -23,5 +23,5 @@ def add_dashboard(web: WebService, access: AccessControl) -> None:
 
 
 async def _dashboard(request: WebRequest) -> WebResponse:
-    page = PAGE.read_text().replace(HOUSE, read_stylesheet(), 1)
+    page = PAGE.read_text().replace(STYLESHEET_PLACE, read_stylesheet(), 1)
     return WebResponse(200, page.encode(), HTML, {"content-security-policy": POLICY})

@@ -1,4 +1,4 @@
-"""The API: `GET /` lists the most popular assets of a brand and period."""
+"""The API of the lists: `GET /` returns the most popular assets of a brand and period."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from partita.server.http.web.web_service import (
 CORS = {"access-control-allow-origin": "*"}
 TRAFFIC_SECONDS = 86_400
 CACHED_CHARACTERS_MAX = 2_000
-"""Of a query: longer ones are not cached, so that made-up ones cost no memory."""
+"""Longer queries are not cached, so that clients cannot fill the memory with them."""
 
 
 class Basis(NamedTuple):
-    """What an answer depends on: as long as it is the same, so is the answer."""
+    """The state that an answer depends on. While it is the same, so is the answer."""
 
     edition: int
     newest: tuple[int, ...]
@@ -103,7 +103,7 @@ class ListApi:
         return cached.response
 
     async def get_brands(self, request: WebRequest) -> WebResponse:
-        """Brands and periods, and how far counting has come."""
+        """Returns brands and periods, and how far counting has come."""
         progress = self._lists.progress
         brands = [brand.name for brand in self._settings.brands] or progress.brands
         return json_response(
@@ -120,8 +120,8 @@ class ListApi:
         )
 
     async def get_traffic(self, request: WebRequest) -> WebResponse:
-        """Hits of each closed window of the past day, and visits that were not counted, by
-        reason."""
+        """Returns the hits of each closed window of the past day, and the visits that were not
+        counted, by reason."""
         try:
             query = self._read(request)
         except InvalidQuery as error:
@@ -132,7 +132,7 @@ class ListApi:
         windows = []
         for brand in query.brands:
             try:
-                found = await self._closed_windows.traffic(brand, period, since)
+                closed = await self._closed_windows.traffic(brand, period, since)
             except ClientError as error:
                 return problem(
                     503, f"The traffic cannot be read at the moment: {error}", headers=CORS
@@ -144,13 +144,13 @@ class ListApi:
                     "hits": window.hits,
                     "filtered": window.filtered,
                 }
-                for window in found
+                for window in closed
             ]
         answer = {"windowSeconds": period.seconds, "since": since, "until": until}
         return json_response({**answer, "windows": windows}, headers=CORS)
 
     def _read(self, request: WebRequest) -> ListQuery:
-        """Cached by query string: most queries come again."""
+        """Reads the query of a request. Cached by query string, because most queries repeat."""
         brands = self._lists.progress.brands
         if brands != self._brands or len(self._queries) > self._settings.cached_lists_max:
             self._queries.clear()
@@ -168,9 +168,10 @@ class ListApi:
 
     async def _answer(self, query: ListQuery, basis: Basis) -> CachedList:
         lists = []
-        known = self._lists.progress.brands
-        # Other brands have no windows, unless another counter such as Flink made them.
-        brands = [brand for brand in query.brands if brand in known or not known]
+        counted = self._lists.progress.brands
+        # Brands that were never counted have no windows to read. Another counter, such as Flink,
+        # does not report brands, so all are read.
+        brands = [brand for brand in query.brands if brand in counted or not counted]
         for period, newest in zip(query.periods, basis.newest, strict=True):
             lists.append(
                 {

@@ -1,4 +1,5 @@
-"""Queries for lists: parameters in any order, each repeatable, and their canonical form."""
+"""Reads the queries for lists, whose parameters come in any order and may repeat, and puts them
+into a canonical form."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ VALUES_MAX = 1_000
 
 
 class InvalidQuery(PartitaError):
-    """Answered with 400 and this message."""
+    """Raised for a query that is answered with 400 and this message."""
 
 
 class ListQuery(NamedTuple):
@@ -24,7 +25,7 @@ class ListQuery(NamedTuple):
     periods: tuple[Period, ...]
     filter: ListFilter
     canonical: str
-    """The same query string for all equivalent queries."""
+    """A query string that is the same for all equivalent queries."""
 
 
 def read_query(
@@ -53,29 +54,29 @@ def read_query(
 
 
 def _brands(
-    asked: set[str], settings: PageHitSettings, known_brands: Sequence[str]
+    names: set[str], settings: PageHitSettings, known_brands: Sequence[str]
 ) -> tuple[str, ...]:
     configured = [brand.name for brand in settings.brands]
     possible = configured or known_brands
-    if not asked:
+    if not names:
         if len(possible) == 1:
             return tuple(possible)
         raise InvalidQuery("brand is missing: name one, as in ?brand=abc&period=day.")
-    for brand in sorted(asked):
+    for brand in sorted(names):
         if configured and brand not in configured:
             raise InvalidQuery(f"There is no brand {brand!r}: use {', '.join(configured)}.")
         if re.fullmatch(BRAND, brand) is None:
             raise InvalidQuery(f"{brand!r} cannot be the name of a brand.")
-    return tuple(sorted(asked))
+    return tuple(sorted(names))
 
 
-def _periods(asked: set[str], settings: PageHitSettings) -> tuple[Period, ...]:
-    """The shortest, when none is named."""
+def _periods(requested: set[str], settings: PageHitSettings) -> tuple[Period, ...]:
+    """Returns the periods that a query names, or the shortest period when it names none."""
     names = [period.name for period in settings.periods]
-    for name in sorted(asked):
+    for name in sorted(requested):
         if name not in names:
             raise InvalidQuery(f"There is no period {name!r}: use {', '.join(names)}.")
-    chosen = tuple(period for period in settings.periods if period.name in asked)
+    chosen = tuple(period for period in settings.periods if period.name in requested)
     return chosen or settings.periods[:1]
 
 

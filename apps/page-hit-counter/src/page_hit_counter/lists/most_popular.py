@@ -1,9 +1,9 @@
-"""Most-popular lists: sums over closed windows, which are cached in memory.
+"""Most-popular lists: sums over closed windows, cached in memory.
 
-Closed windows hardly ever change, so their sum is read once and cached, the least recently used
-forgotten first. When one does change (a release from the quarantine, imported history), so does the
-*edition*, and everything is read again. Lists show closed windows only, all up to the same time, so
-two lists of one minute agree.
+Closed windows hardly ever change, so their sum is read once and cached; the least recently used sum
+is forgotten first. When a window does change (by a release from the quarantine, or by imported
+history), the *edition* changes too, and everything is read again. Lists show only closed windows,
+all up to the same time, so two lists of the same minute agree.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 from page_hit_counter.counting.counter_checkpoints import CountingProgress, read_progress
 from page_hit_counter.pagehits_settings import PageHitSettings, Period
+from page_hit_counter.service.concurrency import pause
 from page_hit_counter.storing.closed_windows import WindowKey
 from page_hit_counter.storing.list_sums import ListSums
 from page_hit_counter.storing.window_rows import RowColumns, WindowRow
@@ -35,7 +36,7 @@ STORED_WITHIN_SECONDS = 60.0
 
 
 class ListFilter(NamedTuple):
-    """Which rows count; an empty set is no restriction."""
+    """Says which rows count. An empty set does not restrict them."""
 
     resource_types: frozenset[str] = frozenset()
     sections: frozenset[int] = frozenset()
@@ -51,7 +52,7 @@ class ListFilter(NamedTuple):
 
 EVERYTHING = ListFilter()
 Asset = tuple[str, int]
-"""A brand, and the number of an asset."""
+"""A brand and the id of an asset."""
 
 
 class MostPopularLists:
@@ -63,25 +64,25 @@ class MostPopularLists:
         self._clock = clock
         self._list_sums = ListSums(client, settings)
         self._sums: OrderedDict[WindowKey, RowColumns] = OrderedDict()
-        """The rows of lists, by their newest windows."""
+        """The rows of each list, by the list's newest window."""
         self._reading: dict[WindowKey, asyncio.Task[RowColumns]] = {}
-        """Concurrent readers of a list share one read."""
+        """Running reads, which concurrent readers of the same list share."""
         self.progress = CountingProgress()
         self.reads = 0
-        """Lists that were read from the database."""
+        """How many lists were read from the database."""
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Follow the progress of the counter."""
+        """Follows the progress of the counter."""
         while not stop.is_set():
             with suppress(ClientError):
                 await self.refresh()
-            with suppress(TimeoutError):
-                await asyncio.wait_for(stop.wait(), POLL_SECONDS)
+            await pause(POLL_SECONDS, stop)
 
     async def refresh(self) -> None:
         progress = await read_progress(self._client, self._settings.state_table)
         if progress is None:
-            # Another counter, such as Flink, whose windows are stored some time after they end.
+            # Another counter, such as Flink, reports no progress: it stores a window some time
+            # after its end.
             progress = CountingProgress(self._clock() - STORED_WITHIN_SECONDS)
         if progress.edition != self.progress.edition:
             self._sums.clear()
@@ -89,22 +90,22 @@ class MostPopularLists:
         self.progress = progress
 
     def newest(self, period: Period) -> int:
-        """The start of the newest closed window."""
+        """Returns the start of the newest closed window."""
         ended = period.start(self.progress.closed_until - self._settings.lateness_seconds)
         return ended - period.seconds
 
     async def most_popular(
         self, brands: Sequence[str], period: Period, newest: int, chosen: ListFilter
     ) -> list[dict[str, Any]]:
-        """Assets in order of hits, each with the attributes of its most popular row."""
+        """Returns assets in order of hits, each with the attributes of its most popular row."""
         keys = [WindowKey(brand, period, newest) for brand in brands]
         sums = await asyncio.gather(*map(self._sum, keys))
         if chosen != EVERYTHING:
             sums = [_chosen(rows, chosen) for rows in sums]
-        return [_result(*one) for one in ranked(zip(brands, sums, strict=True))]
+        return [_result(*entry) for entry in ranked(zip(brands, sums, strict=True))]
 
     async def _sum(self, newest: WindowKey) -> RowColumns:
-        """The rows of a list, from the cache if they are there."""
+        """Returns the rows of a list, from the cache or from the database."""
         if newest in self._sums:
             self._sums.move_to_end(newest)
             return self._sums[newest]
@@ -112,13 +113,14 @@ class MostPopularLists:
         if task is None:
             self.reads += 1
             task = self._reading[newest] = asyncio.create_task(self._read(newest))
+        # Shielded, because readers share the task: one that is cancelled must not cancel it.
         return await asyncio.shield(task)
 
     async def _read(self, newest: WindowKey) -> RowColumns:
         task = asyncio.current_task()
         try:
             rows = await self._list_sums.read(newest)
-            # Unless there is another edition meanwhile.
+            # `refresh` clears `_reading` when the edition changes: then the rows are outdated.
             if self._reading.get(newest) is task:
                 self._keep(newest, rows)
             return rows
@@ -133,22 +135,22 @@ class MostPopularLists:
 
 
 def ranked(sums: Iterable[tuple[str, RowColumns]]) -> list[tuple[Asset, int, WindowRow]]:
-    """The most popular assets with their hits and their most popular rows."""
-    found = [
+    """Returns the most popular assets with their hits and their most popular rows."""
+    candidates = [
         (-hits, (brand, rows.assets[place]), rows, place)
         for brand, rows in sums
         for place, hits in _candidates(rows).items()
     ]
-    first = nsmallest(RESULTS_MAX, found, key=itemgetter(0, 1))
+    first = nsmallest(RESULTS_MAX, candidates, key=itemgetter(0, 1))
     return [(asset, -hits, rows.row(place)) for hits, asset, rows, place in first]
 
 
 def _candidates(rows: RowColumns) -> dict[int, int]:
-    """Hits of each asset that may be among the most popular ones, by the place of its first row.
+    """Returns the hits of each asset that may be in the list, by the place of its first row.
 
-    A list of a day has thousands of rows, and needs few: an asset has at most as many hits as its
-    first row has, times the number of rows that an asset has at most. Where that is less than the
-    first row of the last asset of the list has, no further asset can be in it."""
+    A list of a day has thousands of rows and needs few of them. Rows are in order of hits, so an
+    asset has at most the hits of its first row times `rows_per_asset`. Once that product is lower
+    than the hits in the first row of the hundredth asset, no further asset can be in the list."""
     places: dict[int, int] = {}
     least = 0
     for place, (asset_id, hits) in enumerate(zip(rows.assets, rows.hits, strict=True)):
@@ -167,7 +169,7 @@ def _candidates(rows: RowColumns) -> dict[int, int]:
 
 
 def _chosen(rows: RowColumns, chosen: ListFilter) -> RowColumns:
-    """The rows that pass."""
+    """Returns the rows that pass the filter."""
     kinds = map(rows.kind, range(len(rows.kinds)))
     passing = {place for place, kind in enumerate(kinds) if chosen.passes(*kind)}
     marks = [facet in passing for facet in rows.facets]

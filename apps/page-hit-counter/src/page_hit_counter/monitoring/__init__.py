@@ -1,1 +1,2 @@
-"""How the service is doing: figures that all its processes share, Prometheus, and alarms."""
+"""Monitoring: figures that all processes of the service share, Prometheus metrics, alarms, and SQL
+queries over logs."""

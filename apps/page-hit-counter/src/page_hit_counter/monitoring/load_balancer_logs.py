@@ -1,8 +1,8 @@
-"""Access logs of an Application Load Balancer, with the columns that Athena's guide gives them.
+"""Reads access logs of an Application Load Balancer, with the columns of Athena's guide.
 
-Fields are separated by blanks, some of them in quotes. The client, the target and the request are
-split into columns; `year`, `month` and `day` are partitions, and come from the time. (Athena guide,
-"Create the table for ALB access logs"; ELB guide, "Access log entries")
+Fields are separated by blanks, and some are in quotes. The client, the target and the request are
+split into columns; `year`, `month` and `day`, which Athena has as partitions, come from the time.
+(Athena guide, "Create the table for ALB access logs"; ELB guide, "Access log entries")
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ FIELDS = (
     "error_reason",
 )
 FIELDS_MIN = 13
-"""Up to the request; older logs end earlier than today's."""
+"""The fields up to the request. Older logs have fewer fields than today's."""
 NUMBERS = (
     "request_processing_time",
     "target_processing_time",
@@ -58,10 +58,10 @@ Row = dict[str, str | float | None]
 
 
 def read_line(line: str) -> Row | None:
-    """None for what is not a line of such a log."""
+    """Returns the row of a line, or None when it is not a line of such a log."""
     values = [quoted or plain for quoted, plain in FIELD.findall(line)]
     named = dict(zip(FIELDS, values, strict=False))
-    if len(values) < FIELDS_MIN or (found := TIME.match(named["time"])) is None:
+    if len(values) < FIELDS_MIN or (date := TIME.match(named["time"])) is None:
         return None
     row: Row = {name: None if value == "-" else value for name, value in named.items()}
     for name in ("client", "target"):
@@ -69,7 +69,7 @@ def read_line(line: str) -> Row | None:
         row[f"{name}_ip"], row[f"{name}_port"] = address or None, port or None
     verb, url, protocol = (*str(row.pop("request") or "").split(" "), "", "")[:3]
     row |= {"request_verb": verb, "request_url": url, "request_proto": protocol}
-    row |= dict(zip(("year", "month", "day"), found.groups(), strict=True))
+    row |= dict(zip(("year", "month", "day"), date.groups(), strict=True))
     for name in NUMBERS:
         row[name] = _number(row.get(name))
     return row

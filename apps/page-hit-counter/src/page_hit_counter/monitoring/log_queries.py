@@ -1,7 +1,8 @@
-"""Reads logs into a table in memory, and asks it: what Athena and Logs Insights were used for.
+"""Queries logs with SQL, for which the thesis used Athena and Logs Insights.
 
-Logs of a load balancer have Athena's columns. Lines of JSON have a column for each member; of the
-files that a delivery stream writes, each visit is a row. The dialect is SQLite's.
+The logs are read into a table in memory. Logs of a load balancer have Athena's columns. Lines of
+JSON have a column for each member; in the files of a delivery stream, each visit is a row. The
+dialect is SQLite's.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ READ_ONLY = {
     sqlite3.SQLITE_RECURSIVE,
 }
 NAMES = ("brand", "period", "resourceType", "section", "paidType")
-"""Parameters of the API, in the order of their canonical form."""
+"""The parameters of the API, in the order of their canonical form."""
 Row = dict[str, Any]
 
 
@@ -36,7 +37,7 @@ class LogAnswer(NamedTuple):
     columns: list[str]
     rows: list[tuple[Any, ...]]
     unreadable: int
-    """Lines that are neither of a load balancer nor JSON."""
+    """How many lines are neither a load balancer's nor JSON."""
 
 
 def query(paths: Sequence[Path], sql: str) -> LogAnswer:
@@ -44,7 +45,7 @@ def query(paths: Sequence[Path], sql: str) -> LogAnswer:
     connection = sqlite3.connect(":memory:")
     try:
         _fill(connection, rows)
-        # From here on nothing may be changed, attached or loaded.
+        # From here on SQLite refuses statements that change data, attach files or load code.
         connection.set_authorizer(
             lambda action, *_: sqlite3.SQLITE_OK if action in READ_ONLY else sqlite3.SQLITE_DENY
         )
@@ -58,13 +59,15 @@ def query(paths: Sequence[Path], sql: str) -> LogAnswer:
 
 
 def _fill(connection: sqlite3.Connection, rows: list[Row]) -> None:
-    """SQLite does not tell upper from lower case in the names of columns."""
+    """Creates the table. Members whose names differ only in case share a column, because SQLite
+    ignores the case of column names."""
     names: dict[str, str] = {}
+    # The columns of load balancers always exist, so that their queries run on any log.
     for name in (*COLUMNS, *(name for row in rows for name in row)):
         names.setdefault(name.lower(), name)
     columns = ", ".join(_quoted(name) for name in names.values())
     connection.execute(f"CREATE TABLE {TABLE} ({columns})")
-    # The thesis's query is about a table that is called prod.
+    # The query that the thesis prints reads a table named prod.
     connection.execute(f"CREATE VIEW prod AS SELECT * FROM {TABLE}")
     marks = ", ".join("?" * len(names))
     values = ([_plain(row.get(name)) for name in names.values()] for row in rows)
@@ -82,7 +85,7 @@ def _plain(value: Any) -> Any:
 
 
 def _is_integer(value: Any) -> bool:
-    """That SQLite can keep."""
+    """True for an integer that SQLite can store."""
     return isinstance(value, int) and -(2**63) <= value < 2**63
 
 
@@ -91,11 +94,11 @@ def read_rows(paths: Sequence[Path]) -> tuple[list[Row], int]:
     unreadable = 0
     for path in paths:
         for line in _lines(path):
-            found = _read(line)
-            if found is None:
+            line_rows = _read(line)
+            if line_rows is None:
                 unreadable += 1
             else:
-                rows += found
+                rows += line_rows
     return rows, unreadable
 
 
@@ -132,14 +135,14 @@ def _open(path: Path) -> IO[bytes]:
 
 class ParameterShare(NamedTuple):
     parameters: str
-    """As in period&section."""
+    """The names of the parameters, such as `period&section`."""
     requests: int
     share: float
 
 
 def parameter_shares(paths: Sequence[Path], path_prefix: str = "/") -> list[ParameterShare]:
-    """Successful GET requests by the parameters that they have: table 4.1 of the thesis. A request
-    that has a parameter several times counts as one that has it."""
+    """Returns the shares of successful GET requests by the combination of their parameters (table
+    4.1 of the thesis). A parameter that a request has several times counts once."""
     rows, _ = read_rows(paths)
     counts = Counter(
         _combination(str(row["request_url"]))
@@ -161,8 +164,8 @@ def _path(url: str) -> str:
 
 
 def _combination(url: str) -> str:
-    found = dict.fromkeys(name for name, _ in parse_qsl(urlsplit(url).query, True))
-    return "&".join(sorted(found, key=_order)) or "(none)"
+    names = dict.fromkeys(name for name, _ in parse_qsl(urlsplit(url).query, True))
+    return "&".join(sorted(names, key=_order)) or "(none)"
 
 
 def _order(name: str) -> tuple[int, str]:

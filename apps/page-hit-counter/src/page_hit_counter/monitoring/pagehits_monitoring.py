@@ -1,4 +1,5 @@
-"""`/metrics` for Prometheus, `/figures` for the dashboard, `/alarms`, and what alarms look at."""
+"""Serves `/metrics` for Prometheus, `/figures` for the dashboard, and `/alarms`; takes the readings
+that alarms watch."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ HOURS = 24
 HOURS_MAX = 7 * 24
 RECENT_SECONDS = 60.0
 OVERDUE_SECONDS = 10.0
-"""A window that is this late has not just been a moment away."""
+"""A window that is overdue by less does not count as late."""
 COUNTERS = {
     "visits": "Visits that were valid.",
     "withheld": "Visits that the spam filter withheld, or would have.",
@@ -77,7 +78,7 @@ class PageHitMonitoring:
         try:
             totals = await self._figures.totals()
         except ClientError:
-            # Figures are wanted most when the database is down.
+            # The other figures are needed most while the database is down.
             totals = {}
         return page(self._families(totals))
 
@@ -104,8 +105,8 @@ class PageHitMonitoring:
         )
 
     def lag_seconds(self) -> float:
-        """How long the next window has been due; not known of a counter such as Flink, or of one
-        that has just begun."""
+        """Returns how long the next window has been due. That is 0 for a counter that does not
+        report its progress, such as Flink, and for one that has just started."""
         closed_until, counts = self._progress().closed_until, self._progress().counts
         if not closed_until or not counts:
             return 0.0
@@ -119,12 +120,13 @@ class PageHitMonitoring:
         return 0 if lag < min(OVERDUE_SECONDS, 2 * seconds) else 1 + int(lag // seconds)
 
     async def readings(self) -> dict[str, float]:
-        """Rates and shares are of the last minute; a share of nothing is missing."""
+        """Takes the readings of the alarms. Rates and shares are those of the last minute; without
+        visits the shares are left out."""
         now, progress = self._clock(), self._progress()
         try:
             totals = await self._figures.totals()
         except ClientError:
-            # The lag is known even when the database is down; the rest is as it was.
+            # The lag is known even while the database is down; the other figures stay as they were.
             totals = self._recent[-1][1] if self._recent else {}
         self._recent.append((now, totals | {name: float(n) for name, n in progress.counts.items()}))
         while self._recent[0][0] < now - RECENT_SECONDS:
@@ -134,17 +136,17 @@ class PageHitMonitoring:
         def since(name: str) -> float:
             return last.get(name, 0.0) - first.get(name, 0.0)
 
-        found = {
+        readings = {
             "lag_seconds": self.lag_seconds(),
             "late_windows": float(self.late_windows()),
             "failures_per_minute": sum(map(since, FAILURES)),
         }
         if since("visits") > 0:
-            found["spam_share"] = since("withheld") / since("visits")
+            readings["spam_share"] = since("withheld") / since("visits")
         arrived = since("counted") + since("late")
         if arrived > 0:
-            found["late_share"] = since("late") / arrived
-        return found
+            readings["late_share"] = since("late") / arrived
+        return readings
 
     async def _invoke(self, function: str, change: dict[str, object]) -> None:
         await invoke(self._client, function, orjson.dumps(change), is_event=True)
@@ -157,17 +159,18 @@ class PageHitMonitoring:
         yield MetricFamily(
             f"{PREFIX}_counted_total",
             "counter",
-            "Visits on the stream, by what became of them.",
+            "Visits on the stream, by outcome.",
             [PrometheusSample(n, {"outcome": name}) for name, n in sorted(progress.counts.items())],
         )
-        yield gauge(f"{PREFIX}_lag_seconds", "How long the next window is due.", self.lag_seconds())
-        yield gauge(f"{PREFIX}_late_windows", "Windows that are due.", self.late_windows())
+        lag = self.lag_seconds()
+        yield gauge(f"{PREFIX}_lag_seconds", "How long the next window has been due.", lag)
+        yield gauge(f"{PREFIX}_late_windows", "Windows that are overdue.", self.late_windows())
         yield gauge(
             f"{PREFIX}_closed_until_seconds",
-            "Up to when windows are closed.",
+            "The time up to which windows are closed.",
             progress.closed_until,
         )
 
 
 def _snake(name: str) -> str:
-    return re.sub("([A-Z])", lambda found: f"_{found[1].lower()}", name)
+    return re.sub("([A-Z])", lambda match: f"_{match[1].lower()}", name)

@@ -1,7 +1,8 @@
-"""Figures that the processes of the service add up in a table, in slots of five minutes.
+"""Figures that all processes of the service add up in a table, in slots of five minutes.
 
-An item of the table of states for each slot, and one for the totals since the beginning. Five
-minutes is what figures 7.1 and 7.2 of the thesis average over; its week of them is kept.
+The counter's state table has an item for each slot, and one for the totals since the beginning.
+Figures 7.1 and 7.2 of the thesis average over five minutes and show a week, so that is what is
+kept.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections import Counter
 from contextlib import suppress
 from typing import Any
 
+from page_hit_counter.service.concurrency import pause
 from partita.client import Client, ClientError
 from partita.foundation.clock import Clock, system_clock
 
@@ -18,7 +20,7 @@ SLOT_SECONDS = 300
 KEPT_SECONDS = 8 * 86_400
 FLUSH_SECONDS = 2.0
 TOTALS = 0
-"""The number of the item with the totals: no slot begins at the epoch."""
+"""The number of the item with the totals; no slot begins at the epoch."""
 NAMES = (
     "visits",
     "withheld",
@@ -45,19 +47,18 @@ class ServiceFigures:
 
     def add(self, name: str, amount: float = 1) -> None:
         slot = int(self._clock()) // SLOT_SECONDS * SLOT_SECONDS
-        # Counter's own type has integers only; it adds up any numbers.
+        # Counter is typed for integers, but adds up floats too.
         self._waiting.setdefault(slot, Counter())[name] += amount  # type: ignore[assignment]
 
     async def run(self, stop: asyncio.Event) -> None:
         while not stop.is_set():
-            with suppress(TimeoutError):
-                await asyncio.wait_for(stop.wait(), FLUSH_SECONDS)
+            await pause(FLUSH_SECONDS, stop)
             with suppress(ClientError):
                 await self.flush()
 
     async def flush(self) -> None:
-        """What was not taken is sent again with the next; what was taken without an answer counts
-        twice, which figures can bear."""
+        """Adds the waiting figures to the table. After an error they are sent again with the next
+        ones; if only the answer was lost they count twice, which is acceptable for figures."""
         while self._waiting:
             slot, counts = self._waiting.popitem()
             try:
@@ -88,7 +89,7 @@ class ServiceFigures:
         return dict.fromkeys(NAMES, 0.0) | _values(answer.get("Item", {}))
 
     async def slots(self, since: float) -> list[tuple[int, Values]]:
-        """In order; those in which nothing happened are missing."""
+        """Returns the slots since a time in order, without those in which nothing happened."""
         answer = await self._call(
             "Query",
             KeyConditionExpression="#name = :figures AND #number >= :since",

@@ -1,1 +1,1 @@
-"""The Event Processor: takes page visits and puts them on the stream."""
+"""The Event Processor takes page visits and puts them on the stream."""

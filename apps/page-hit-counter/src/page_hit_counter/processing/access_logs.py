@@ -1,9 +1,9 @@
-"""Access logs in the combined format, so that a site can start with yesterday's traffic.
+"""Imports access logs in the combined format, so that a site can start with yesterday's traffic.
 
     192.0.2.7 - - [06/May/2020:11:05:12 +0300] "GET /article/132141398 HTTP/1.1" 200 53 "-" "..."
 
-All files of an import are one replay, in the order of their first lines: windows close by the times
-in the logs. Lines that are not visits are counted and reported, not guessed at.
+All files of an import are one replay, in the order of their first lines, so windows close by the
+times in the logs. Lines that are not visits are counted and reported.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", 
 
 
 class ImportCounts(msgspec.Struct):
-    """What became of the lines."""
+    """Counts what became of the lines."""
 
     lines: int = 0
     visits: int = 0
     no_visits: int = 0
-    """Methods other than GET, and responses that were not successful."""
+    """Requests with a method other than GET, or without success."""
     no_assets: int = 0
     bad: int = 0
     first_bad: str = ""
@@ -55,7 +55,7 @@ class ImportCounts(msgspec.Struct):
     def __str__(self) -> str:
         text = (
             f"{self.lines} lines: {self.visits} visits, {self.no_visits} other requests, "
-            f"{self.no_assets} addresses without an asset, {self.bad} unreadable"
+            f"{self.no_assets} URLs without an asset, {self.bad} unreadable"
         )
         text = f"{text} (the first: {self.first_bad})." if self.bad else f"{text}."
         if self.refused:
@@ -66,11 +66,11 @@ class ImportCounts(msgspec.Struct):
 class LogLine(NamedTuple):
     visit: PageVisit
     asset: Asset | None
-    """For the catalogue, if it does not have the asset yet."""
+    """The entry for the catalogue, which is added if the catalogue does not have the asset yet."""
 
 
 class ImportRules:
-    """The rules of `[[urls]]`, in their order."""
+    """The rules under `[[urls]]`; the first that matches counts."""
 
     def __init__(self, rules: Sequence[UrlRule]) -> None:
         self._rules = [(re.compile(rule.pattern), rule) for rule in rules]
@@ -91,14 +91,15 @@ async def import_files(
 ) -> ImportCounts:
     if not settings.urls:
         raise PartitaError(
-            "There are no rules under [[urls]] in pagehits.toml: without them no address names an "
-            "asset."
+            "There are no rules under [[urls]] in pagehits.toml, so no URL names an asset: add at "
+            "least one."
         )
     for path in paths:
         _check(path)
     counts = ImportCounts()
     rules = ImportRules(settings.urls)
     ordered = sorted(paths, key=_first_time)
+    # Named after the content, so that importing the same files again is a repeated replay.
     replay = f"import-{_digest(ordered)}"
     number = 0
     waiting: list[LogLine] = []
@@ -147,7 +148,8 @@ def _visits(path: Path, rules: ImportRules, counts: ImportCounts) -> Iterator[Lo
 
 
 def _read(text: str, rules: ImportRules, counts: ImportCounts) -> LogLine | None:
-    """None when it is not a visit of an asset; `ValueError` when it is not a line of a log."""
+    """Returns None when a line is not the visit of an asset. Raises `ValueError` when it is not a
+    line of a log."""
     match = LINE.fullmatch(text)
     if match is None:
         raise ValueError
@@ -164,7 +166,7 @@ def _read(text: str, rules: ImportRules, counts: ImportCounts) -> LogLine | None
     visit.url = match["target"][:2048]
     visit.agent = (match["agent"] or "")[:512]
     visit.source = match["host"][:64]
-    # A log does not name visitors; address and browser together come nearest.
+    # A log does not name visitors; address and browser together are the best substitute.
     visitor = f"{match['host']} {match['agent']}"
     visit.visitor = blake2b(visitor.encode(), digest_size=12).hexdigest()
     return line
@@ -172,7 +174,8 @@ def _read(text: str, rules: ImportRules, counts: ImportCounts) -> LogLine | None
 
 @lru_cache(maxsize=16)
 def read_time(text: str) -> float:
-    """Cached, because neighbouring lines often have the same second."""
+    """Returns a time in seconds since the epoch. Cached, because neighbouring lines often have the
+    same second."""
     match = TIME.fullmatch(text)
     if match is None or match[2] not in MONTHS:
         raise ValueError(text)
@@ -184,7 +187,7 @@ def read_time(text: str) -> float:
 
 
 def _line(groups: dict[str, str | None], rule: UrlRule) -> LogLine | None:
-    """None when what the groups matched cannot be an asset."""
+    """Returns None when the groups did not match an asset."""
     try:
         visit = msgspec.convert(
             {
@@ -211,8 +214,8 @@ def _first_time(path: Path) -> float:
 
 
 def _check(path: Path) -> None:
-    """Read each file to its end before anything is counted: after half of a file, importing the
-    repaired one would count that half again."""
+    """Reads a file to its end before anything is counted. If a damaged file were counted up to its
+    middle, importing the repaired file would count that half again."""
     try:
         with _open(path) as file:
             while file.read(PIECE_BYTES):

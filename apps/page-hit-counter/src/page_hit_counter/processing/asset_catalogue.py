@@ -1,9 +1,8 @@
-"""The asset catalogue: brand and resource type of each asset, from a table.
+"""The asset catalogue: the brand and resource type of each asset, read from a table.
 
 A site writes an item for everything that it publishes: `assetId`, `brand`, `resourceType`. Items
-with a brand or type that keys cannot hold are ignored (`asset_of`). Assets that were found are
-cached, the least recently used forgotten first; that an asset is missing is cached for a few
-seconds only.
+with a brand or type that keys cannot hold are ignored (`asset_of`). Assets are cached, and the
+least recently used are forgotten first. That an asset is missing is cached for a few seconds only.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ from partita.foundation.clock import Clock, system_clock
 KEYS_PER_READ_MAX = 100
 BATCH_WRITES_MAX = 25
 MISSING_SECONDS = 10.0
-"""How long an asset that was not in the catalogue is not looked up again."""
+"""How long to wait before an asset that was not in the catalogue is looked up again."""
 KNOWN_SECONDS = 600.0
-"""How long a change of the catalogue may go unnoticed."""
+"""How long a change in the catalogue may go unnoticed."""
 PAUSE_SECONDS = 0.05
 _is_brand = re.compile(BRAND).fullmatch
 
@@ -35,7 +34,7 @@ class Asset(NamedTuple):
 
 
 def asset_of(brand: str | None, resource_type: str | None) -> Asset | None:
-    """None when hash keys or rows cannot hold them."""
+    """Returns an asset, or None when its keys or rows cannot hold the brand or type."""
     if not brand or not resource_type or not _is_brand(brand):
         return None
     if len(resource_type) > RESOURCE_TYPE_CHARACTERS_MAX or resource_type == REASON:
@@ -51,8 +50,8 @@ class AssetCatalogue:
         self._table = table
         self._entries_max = entries_max
         self._clock = clock
-        # Two generations instead of an order of use: an asset that is asked for moves to the
-        # young one, and the old one goes when the young one is full or has been for long.
+        # Two generations approximate "least recently used" cheaply: an asset that is used moves to
+        # the young one; the old one is dropped when the young one is full or old.
         self._young: dict[int, Asset] = {}
         self._old: dict[int, Asset] = {}
         self._since = clock()
@@ -68,7 +67,8 @@ class AssetCatalogue:
         return asset
 
     async def look_up(self, asset_ids: Iterable[int]) -> None:
-        """Read those that are not cached; afterwards, `known` has all that are in the catalogue."""
+        """Reads the assets that are not cached. Afterwards `known` returns each one that is in the
+        catalogue."""
         now = self._clock()
         if now - self._since > KNOWN_SECONDS:
             self._turn(now)
@@ -86,9 +86,9 @@ class AssetCatalogue:
     async def put(self, assets: dict[int, Asset]) -> None:
         requests = [{"PutRequest": {"Item": _item(*entry)}} for entry in assets.items()]
         while requests:
-            some, requests = requests[:BATCH_WRITES_MAX], requests[BATCH_WRITES_MAX:]
+            batch, requests = requests[:BATCH_WRITES_MAX], requests[BATCH_WRITES_MAX:]
             answer = await self._client.call(
-                "dynamodb", "BatchWriteItem", {"RequestItems": {self._table: some}}
+                "dynamodb", "BatchWriteItem", {"RequestItems": {self._table: batch}}
             )
             left = answer.get("UnprocessedItems", {}).get(self._table, [])
             if left:
@@ -100,9 +100,9 @@ class AssetCatalogue:
 
     async def _read(self, asset_ids: list[int]) -> None:
         keys = [{"assetId": {"N": str(asset_id)}} for asset_id in asset_ids]
-        found = set()
+        read = set()
         while keys:
-            # Without a projection: it would cost the same capacity, and more work for the server.
+            # No projection: it would cost the same capacity and more work on the server.
             request = {"Keys": keys}
             answer = await self._client.call(
                 "dynamodb", "BatchGetItem", {"RequestItems": {self._table: request}}
@@ -111,16 +111,16 @@ class AssetCatalogue:
                 asset_id, asset = _read_item(item)
                 if asset is not None:
                     self._remember(asset_id, asset)
-                    found.add(asset_id)
+                    read.add(asset_id)
             keys = answer.get("UnprocessedKeys", {}).get(self._table, {}).get("Keys", [])
             if keys:
                 await asyncio.sleep(PAUSE_SECONDS)
-        self._miss(set(asset_ids) - found)
+        self._miss(set(asset_ids) - read)
 
     def _remember(self, asset_id: int, asset: Asset) -> None:
         if len(self._young) >= self._entries_max // 2:
             self._turn(self._clock())
-        # Assets of one brand and type share one object.
+        # Assets of the same brand and type share one object.
         self._young[asset_id] = self._assets.setdefault(asset, asset)
 
     def _turn(self, now: float) -> None:
@@ -145,7 +145,8 @@ def _item(asset_id: int, asset: Asset) -> dict[str, Any]:
 
 
 def _read_item(item: dict[str, Any]) -> tuple[int, Asset | None]:
-    """Sites write the catalogue: attributes may be missing or have other types."""
+    """Reads an item. Sites write the catalogue, so attributes may be missing or have other
+    types."""
     brand = item.get("brand", {}).get("S")
     resource_type = item.get("resourceType", {}).get("S")
     return int(item["assetId"]["N"]), asset_of(brand, resource_type)

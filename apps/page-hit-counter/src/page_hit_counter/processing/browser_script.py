@@ -1,4 +1,4 @@
-"""The script that a page of a site includes, so that the browser reports the visit."""
+"""Serves the script that a site's pages include, so that the browser reports the visit."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Which body an Idempotency-Key was first used with, for as long as the counter remembers it.
+"""Remembers which body an Idempotency-Key was first used with, as long as the counter does.
 
 The counter counts the first batch of a key. Another batch with the same key would be answered as
-accepted and never be counted, so it is refused instead.
+accepted but never be counted, so it is refused instead.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from partita.client import Client, ClientError
 from partita.foundation.clock import Clock, system_clock
 
 REMEMBERED_SECONDS = 900.0
-"""As long as the counter recognises a record that comes again, see `counting.tally`."""
+"""The counter recognises a record that arrives again for as long (`counting.tally`)."""
 PREFIX = "idempotency "
 
 
 class IdempotencyKeys:
     def __init__(self, client: Client, table: str, clock: Clock = system_clock) -> None:
-        """`table` is the state table, whose key is a name and a number."""
+        """`table` is the counter's state table, whose key is a name and a number."""
         self._client = client
         self._table = table
         self._clock = clock
 
     async def claim(self, key: str, body: bytes) -> bool:
-        """Whether this body may be sent with the key: the first one, or the same again."""
+        """Claims a key for a body. Returns False when the key was used with another body."""
         now = self._clock()
         digest = {"S": sha256(body).hexdigest()}
         put = {
@@ -35,7 +35,7 @@ class IdempotencyKeys:
                 "digest": digest,
                 "expirationTime": {"N": str(int(now + REMEMBERED_SECONDS))},
             },
-            # An expired item is deleted some time later.
+            # TTL deletes an expired item only some time later.
             "ConditionExpression": (
                 "attribute_not_exists(digest) OR digest = :digest OR expirationTime < :now"
             ),

@@ -1,9 +1,9 @@
 """Page visits: how they are sent, validated, and packed into records of the stream.
 
 A record of the stream holds many visits as JSON, so that few shards carry much traffic: the visits
-of one POST, or of several small ones that came at the same time. They keep their order. A batch
-that its sender numbered is never mixed with others, because the number is what makes a repeated
-batch count once.
+of one POST, or of several small ones that arrived at the same time. They keep their order. A batch
+that its sender numbered gets a record of its own, because its number is what makes a repeated batch
+count once.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-# Since 2025 Kinesis takes records of 10 MB; 1 MB is what every consumer takes.
+# Since 2025 Kinesis accepts records of 10 MB, but only 1 MB works with every consumer.
 RECORD_BYTES_MAX = 1_000_000
 ASSET_ID_MAX = 2**63 - 1
 VISITS_PER_RECORD_MAX = 1_000
 RESOURCE_TYPE_CHARACTERS_MAX = 50
 MILLISECONDS_FROM = 1e11
-"""Larger times are milliseconds, as browsers count: in seconds, this is the year 5138."""
+"""Larger times are taken for milliseconds, as browsers count. In seconds this is the year 5138."""
 
 
 class PageVisit(msgspec.Struct, rename="camel", omit_defaults=True, gc=False):
-    """One page visit. The processor overwrites brand and resource type, whatever was sent."""
+    """One page visit. The processor always overwrites brand and resource type."""
 
     asset_id: Annotated[int, Meta(ge=1, le=ASSET_ID_MAX)]
     section_id: Annotated[int, Meta(ge=0, lt=2**31)]
@@ -35,7 +35,7 @@ class PageVisit(msgspec.Struct, rename="camel", omit_defaults=True, gc=False):
     url: Annotated[str, Meta(max_length=2048)] = ""
     agent: Annotated[str, Meta(max_length=512)] = ""
     source: Annotated[str, Meta(max_length=64)] = ""
-    """The address that it came from."""
+    """The IP address that it came from."""
     brand: Annotated[str, Meta(max_length=32)] = ""
     resource_type: Annotated[str, Meta(max_length=RESOURCE_TYPE_CHARACTERS_MAX)] | None = None
     visit_id: Annotated[str, Meta(max_length=64)] = ""
@@ -47,14 +47,15 @@ class VisitBatch(msgspec.Struct, rename="camel"):
 
     events: list[msgspec.Raw]
     replay: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.:-]{1,64}$")] | None = None
-    """The name of a replay: history that is sent in order, whose windows close by its own times."""
+    """The name of a replay, which is history that is sent in order. Its windows close by the times
+    of its visits."""
     number: Annotated[int, Meta(ge=0)] | None = None
     """The number of this batch in the replay."""
     is_last: bool = False
 
 
 class CountedVisit(msgspec.Struct, rename="camel", gc=False):
-    """What the counter reads of a visit; the decoder skips the rest."""
+    """The members of a visit that the counter reads; the decoder skips the others."""
 
     asset_id: int
     section_id: int
@@ -65,7 +66,7 @@ class CountedVisit(msgspec.Struct, rename="camel", gc=False):
 
 
 class VisitRecord(msgspec.Struct, rename="camel", omit_defaults=True):
-    """The data of one record, as the processor writes it."""
+    """The data of one record of the stream, as the processor writes it."""
 
     id: str
     visits: list[PageVisit] = []
@@ -75,7 +76,7 @@ class VisitRecord(msgspec.Struct, rename="camel", omit_defaults=True):
 
 
 class CountedRecord(msgspec.Struct, rename="camel"):
-    """The same, as the counter reads it."""
+    """The data of one record of the stream, as the counter reads it."""
 
     id: str
     visits: list[CountedVisit] = []
@@ -93,7 +94,7 @@ _decode_visit = msgspec.json.Decoder(PageVisit).decode
 
 
 class ReceivedEvents(msgspec.Struct):
-    """The events of one POST: a visit for each, or the reason why it is refused."""
+    """The events of one POST: for each event a visit, or the reason why it is refused."""
 
     outcomes: list[PageVisit | str]
     replay: str | None = None
@@ -102,7 +103,7 @@ class ReceivedEvents(msgspec.Struct):
 
 
 def decode(body: bytes) -> ReceivedEvents:
-    """Read a body; events are read one by one only when one of them is invalid.
+    """Reads a body. Events are read one by one only when one of them is invalid, which is slower.
 
     Raises `msgspec.DecodeError` when the body itself is not a list of events."""
     if body.lstrip()[:1] == b"{":
@@ -116,7 +117,8 @@ def decode(body: bytes) -> ReceivedEvents:
 
 
 def settle_time(visit: PageVisit, now: float, future_seconds: float) -> str | None:
-    """Set its time to seconds since the epoch; returns the reason when the time is invalid."""
+    """Sets the time of a visit to seconds since the epoch. Returns the reason when the time is
+    invalid."""
     time = visit.time
     if time == 0.0:
         visit.time = now
@@ -136,7 +138,7 @@ def _decode_one(event: msgspec.Raw) -> PageVisit | str:
 
 
 def _decode_written_time(event: msgspec.Raw, refusal: str) -> PageVisit | str:
-    """A time in RFC 3339 is accepted too; it is rare, so it is tried last."""
+    """Reads an event whose time is written as in RFC 3339. That is rare, so it is tried last."""
     members: Any = msgspec.json.decode(event)
     if not isinstance(members, dict) or not isinstance(members.get("time"), str):
         return refusal

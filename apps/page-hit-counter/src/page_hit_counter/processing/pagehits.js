@@ -1,4 +1,4 @@
-/* Counts a visit of this page:
+/* Reports a visit of this page:
    <script src="https://hits.example/pagehits.js" data-asset="132141398" data-section="563"
            data-paid="free" async></script>
    A site that signs its visits adds data-visit and data-signature. */
@@ -14,7 +14,7 @@
       localStorage.setItem("pagehits", visitor);
     }
   } catch (error) {
-    visitor = ""; /* storage is forbidden: the visit counts without a visitor */
+    visitor = ""; /* The browser forbids storage: the visit counts without a visitor. */
   }
   var visit = {
     assetId: Number(about.asset),

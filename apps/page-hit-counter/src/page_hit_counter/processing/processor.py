@@ -1,9 +1,9 @@
 """The Event Processor: `POST /events` takes batches of page visits and puts them on the stream.
 
 Each event is validated, enriched with brand and resource type from the catalogue, and judged by the
-spam filter. The answer has a status for each: accepted, uncatalogued, quarantined or refused, with
-the reason. A sender that may repeat a batch gives it an `Idempotency-Key`: it is then counted once,
-and another batch with the same key is refused.
+spam filter. The answer has a status for each event: accepted, uncatalogued, quarantined or refused,
+with the reason. A sender that may repeat a batch gives it an `Idempotency-Key`. The batch is then
+counted once, and another batch with the same key is refused.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ SAVE_SECONDS = 60.0
 
 
 class VisitsAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What became of one event."""
+    """The status of one event."""
 
     status: str
     reason: str = ""
@@ -81,7 +81,7 @@ class Processor:
         clock: Clock = system_clock,
         figures: ServiceFigures | None = None,
     ) -> None:
-        """`access` decides whose replays are taken."""
+        """`access` decides who may send replays."""
         self._client = client
         self._settings = settings
         self._access = access
@@ -91,7 +91,7 @@ class Processor:
             client, settings.assets_table, settings.catalogue_entries_max, clock
         )
         self._producer = Producer(client, settings.stream)
-        """Of the counter's stream; visits may take a longer way to it."""
+        """Writes to the counter's stream. Visits may go through the delivery stream instead."""
         self._visits = self._producer
         if settings.delivery.is_on:
             self._visits = Producer(client, settings.delivery.stream)
@@ -100,8 +100,8 @@ class Processor:
         self._hosts = {host: brand.name for brand in settings.brands for host in brand.hosts}
         self._signatures = VisitSignatures(settings.signatures, settings.future_seconds)
         self._withheld = 0
-        """Visits, since the figures were noted last."""
-        self.screen = SpamFilter(settings.spam)
+        """How many visits were withheld since the figures were last updated."""
+        self.spam_filter = SpamFilter(settings.spam)
         self.quarantine = Quarantine.of(client, settings.spam, settings.stream, clock)
 
     def add_routes(self, web: WebService) -> None:
@@ -110,7 +110,7 @@ class Processor:
 
     async def start(self) -> None:
         await self.quarantine.create()
-        await self.quarantine.restore(self.screen)
+        await self.quarantine.restore(self.spam_filter)
         if self._signatures.settings.mode != "off":
             stream = (
                 self._settings.delivery.stream
@@ -124,19 +124,19 @@ class Processor:
                         self._signatures.remember(visit.visit_id, packed.id)
 
     async def run(self, stop: asyncio.Event) -> None:
-        """The periodic work of the spam filter."""
+        """Does the periodic work of the spam filter."""
         refreshed = saved = self._clock()
         while not stop.is_set():
             await asyncio.sleep(SETTLE_SECONDS)
             now = self._clock()
-            await self._act_on(self.screen.settle(now))
+            await self._act_on(self.spam_filter.settle(now))
             if now - refreshed > REFRESH_SECONDS:
                 refreshed = now
-                await self.quarantine.refresh(self.screen)
+                await self.quarantine.refresh(self.spam_filter)
             if now - saved > SAVE_SECONDS:
                 saved = now
-                await self.quarantine.save(self.screen)
-        await self.quarantine.save(self.screen)
+                await self.quarantine.save(self.spam_filter)
+        await self.quarantine.save(self.spam_filter)
 
     async def post_events(self, request: WebRequest) -> WebResponse:
         key = request.headers.get("idempotency-key")
@@ -165,6 +165,8 @@ class Processor:
                     f"The Idempotency-Key {key} was used with another body: give each batch a "
                     "key of its own.",
                 )
+            # The key is claimed first: a second batch with it must be refused even while this one
+            # is on its way.
             answers = await self.process(received, key)
         except VisitTooLong as error:
             return _refusal(413, str(error))
@@ -173,14 +175,14 @@ class Processor:
         return WebResponse(200, _encode_answers(answers), headers=CORS)
 
     async def process(self, received: ReceivedEvents, key: str | None) -> list[VisitsAnswer]:
-        """Put the visits of one batch on the stream; returns what became of each event, in
+        """Puts the visits of one batch on the stream. Returns the status of each event, in
         order."""
         visits = self._settle_times(received.outcomes)
         await self._look_up(visits)
         visits = self._enrich(received.outcomes, visits)
         reasons: dict[int, str] = {}
         passed = await self._pass(visits, self._check_signatures(visits, key, received), reasons)
-        passed = await self._pass(passed, self.screen.judge(passed), reasons)
+        passed = await self._pass(passed, self.spam_filter.judge(passed), reasons)
         await self._put(received, key, passed)
         self._note(received, visits)
         return _answers(received.outcomes, reasons)
@@ -188,14 +190,17 @@ class Processor:
     def _check_signatures(
         self, visits: list[PageVisit], key: str | None, received: ReceivedEvents
     ) -> Judgement:
-        """History is not signed, and comes from senders who have the token."""
+        """Judges visits by their signatures. Replays are exempt: history is not signed, and only
+        senders with the token may replay it."""
         mode = self._signatures.settings.mode
         if mode == "off" or received.replay is not None:
             return Judgement()
-        found = self._signatures.reasons(visits, key, self._clock())
-        # Visits without a resource type are in no list.
-        reasons = [why if v.resource_type else None for v, why in zip(visits, found, strict=True)]
-        judged = self.screen.withhold(visits, reasons, is_filtering=mode == "require")
+        problems = self._signatures.reasons(visits, key, self._clock())
+        # Visits without a resource type are not judged, because no list shows them.
+        reasons = [
+            why if v.resource_type else None for v, why in zip(visits, problems, strict=True)
+        ]
+        judged = self.spam_filter.withhold(visits, reasons, is_filtering=mode == "require")
         for visit in visits:
             visit.signature = ""
         return judged
@@ -203,9 +208,10 @@ class Processor:
     async def _pass(
         self, visits: list[PageVisit], judged: Judgement, reasons: dict[int, str]
     ) -> list[PageVisit]:
-        """Those that are not withheld; why the others are is noted by their identity."""
+        """Returns the visits that are not withheld. Notes the reasons of the others in `reasons`,
+        by `id()` of the visit."""
         await self._act_on(judged)
-        self._withheld += sum(one.hits for one in judged.withheld)
+        self._withheld += sum(withheld.hits for withheld in judged.withheld)
         if judged.verdicts is None:
             return visits
         paired = list(zip(visits, judged.verdicts, strict=True))
@@ -220,7 +226,7 @@ class Processor:
             self._figures.add("withheld", withheld)
 
     async def add_assets(self, assets: dict[int, Asset]) -> None:
-        """Add those that the catalogue does not have."""
+        """Adds the assets that the catalogue does not have."""
         await self._catalogue.look_up(assets)
         known = self._catalogue.known
         missing = {number: asset for number, asset in assets.items() if known(number) is None}
@@ -246,7 +252,8 @@ class Processor:
             await self._catalogue.look_up(unknown)
 
     def _enrich(self, outcomes: list[PageVisit | str], visits: list[PageVisit]) -> list[PageVisit]:
-        """Set brand and resource type; returns the visits without those of unknown brands."""
+        """Sets brand and resource type of visits. Returns the visits without those of brands that
+        the settings do not name."""
         known, brands = self._catalogue.known, self._brands
         has_strangers = False
         for visit in visits:
@@ -276,7 +283,7 @@ class Processor:
     ) -> None:
         if received.replay is not None and received.number is not None:
             name = f"{received.replay}/{received.number}"
-            # One partition key, so that all batches of a replay go through one shard, in order.
+            # All batches of a replay have one partition key, so that they stay in order.
             partition_key, producer = received.replay, self._producer
             packed = VisitRecord(name, visits, received.replay, received.number, received.is_last)
         elif not visits:
@@ -296,7 +303,7 @@ class Processor:
 
 
 def _host(url: str) -> str:
-    """The host of an address; empty when what a visitor sent is not one."""
+    """Returns the host of a URL; empty when the text that a visitor sent is not a URL."""
     try:
         return urlsplit(url).hostname or ""
     except ValueError:
@@ -304,7 +311,7 @@ def _host(url: str) -> str:
 
 
 def _fill_in(received: ReceivedEvents, headers: Mapping[str, str]) -> None:
-    """For beacons of browsers: agent and address come from the request."""
+    """Fills in agent and address from the headers, for beacons that browsers send."""
     agent = headers.get("user-agent", "")[:512]
     source = headers.get("x-forwarded-for", "").partition(",")[0].strip()[:64]
     for visit in received.outcomes:

@@ -1,7 +1,7 @@
 """The producer of the stream: batches records into few calls of PutRecords.
 
-While one call is under way, the records of the next one gather. They keep the order in which they
-came, and `put` returns when its record is on the stream.
+While one call is running, records gather for the next. They keep their order, and `put` returns
+when its record is on the stream.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from page_hit_counter.processing.page_visits import (
     VisitRecord,
     encode,
 )
-from page_hit_counter.service.concurrent_calls import run_all
+from page_hit_counter.service.concurrency import run_all
 from partita.client import Client, ClientError
 
 RECORDS_PER_CALL_MAX = 500
@@ -50,16 +50,17 @@ class Producer:
         await done
 
     async def put_all(self, records: Iterable[tuple[str, bytes]]) -> None:
-        """Put several, each with its partition key."""
+        """Puts several records, each with its partition key."""
         await run_all((self.put(key, data) for key, data in records), RECORDS_PER_CALL_MAX)
 
     async def put_visits(self, visits: list[PageVisit]) -> None:
-        """Put visits in as few records as possible, shared with other callers."""
+        """Puts visits in as few records as possible, which concurrent callers share."""
         if self._loose_done is None:
             self._loose_done = asyncio.get_running_loop().create_future()
         done = self._loose_done
         self._loose += visits
         self._begin()
+        # Shielded, because callers share the future: one that is cancelled must not cancel it.
         await asyncio.shield(done)
 
     def _begin(self) -> None:
@@ -75,7 +76,8 @@ class Producer:
             self._task = None
 
     def _pack_loose(self) -> None:
-        """The last of their records completes the future that all callers wait for."""
+        """Packs the waiting visits into records. The last record completes the future that all
+        callers wait for."""
         visits, done = self._loose, self._loose_done
         if done is None:
             return
@@ -88,7 +90,8 @@ class Producer:
         self._entries.append(PendingRecord(record_id, data, done))
 
     async def _put_some(self) -> None:
-        """One call. Records that the stream refuses for now are sent again, before later ones."""
+        """Makes one call. Records that the stream refuses for now are sent again before later
+        ones."""
         entries: list[PendingRecord] = []
         size = 0
         while self._entries and len(entries) < RECORDS_PER_CALL_MAX and size < BYTES_PER_CALL_MAX:
@@ -119,7 +122,7 @@ class Producer:
 
 
 def pack(visits: list[PageVisit]) -> list[tuple[str, bytes]]:
-    """Records of limited size, each with an id of its own."""
+    """Packs visits into records of limited size. Returns (id, data) for each record."""
     records = []
     for first in range(0, len(visits), VISITS_PER_RECORD_MAX):
         records += _pack(visits[first : first + VISITS_PER_RECORD_MAX])
@@ -138,5 +141,5 @@ def _pack(visits: list[PageVisit]) -> list[tuple[str, bytes]]:
 def _fail(done: asyncio.Future[None], error: ClientError) -> None:
     if not done.done():
         done.set_exception(error)
-        # Marks it as retrieved: the caller may have gone.
+        # Marks the exception as retrieved, because the caller may have been cancelled.
         done.exception()

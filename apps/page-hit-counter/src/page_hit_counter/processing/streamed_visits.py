@@ -1,4 +1,5 @@
-"""The visits that are on a stream since a time: what a processor knew before it was killed."""
+"""Reads the ids of the visits that were put on a stream since a time, so that a processor that
+restarts recognises visits that are sent twice."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ async def read_since(client: Client, stream: str, time: float) -> AsyncIterator[
                 try:
                     yield _decode(b64decode(record["Data"]))
                 except msgspec.DecodeError:
-                    # Not of a processor: an adjustment, or what somebody else has put there.
+                    # Not written by a processor: an adjustment, or a record of another program.
                     continue
             is_behind = page["Records"] or page["MillisBehindLatest"]
             iterator = page.get("NextShardIterator") if is_behind else None

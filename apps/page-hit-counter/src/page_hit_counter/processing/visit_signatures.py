@@ -1,12 +1,12 @@
-"""Signed visits: what a site's own server says of a visit, so that nobody else can make one up.
+"""Signed visits: the site's own server signs each visit, so that nobody else can make visits up.
 
-When the server renders a page, it signs an id that it gives to the visit, the asset and the time:
+When the server renders a page, it gives the visit an id, and signs the id, the asset and the time:
 
     <key id>.<time>.<HMAC-SHA256 of key id, visit id, asset id and time, in hex>
 
-The four are joined by line feeds, the time is in whole seconds. A signature is good for some
-minutes and for one visit. Keys are in a file that is read again when it changes: a new one is added
-before the old one ends.
+The HMAC is over the four values joined by line feeds; the time is in whole seconds. A signature is
+valid for some minutes and for one visit. The keys are in a file that is read again when it changes,
+so that a new key can be added before the old one ends.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ from partita.foundation.server_settings import read
 Mode = Literal["off", "observe", "require"]
 UNSIGNED, UNKNOWN_KEY, ENDED_KEY = "unsigned", "unknown-key", "ended-key"
 FORGED, STALE, REPLAYED = "forged", "stale", "replayed"
-REASONS = (UNSIGNED, UNKNOWN_KEY, ENDED_KEY, FORGED, STALE, REPLAYED)
 KEY_ID = r"^[A-Za-z0-9_-]{1,32}$"
 LOOK_SECONDS = 1.0
 SECRET_BYTES = 32
@@ -40,13 +39,14 @@ class SignatureSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     """The section `[signatures]` of pagehits.toml."""
 
     mode: Mode = "off"
-    """observe writes cases but counts everything; require withholds."""
+    """`observe` writes cases but counts everything; `require` withholds visits that are not
+    signed."""
     keys: str = "pagehits-keys.toml"
-    """The file of keys, seen from the folder of pagehits.toml."""
+    """The file of keys, relative to the folder of pagehits.toml."""
     window_seconds: Annotated[int, Meta(ge=10, le=86_400)] = 600
-    """How long after its signing a visit may arrive."""
+    """How long after it was signed a visit may arrive."""
     visits_max: Annotated[int, Meta(ge=1_000)] = 1_000_000
-    """Visits that are remembered, so that none is sent twice."""
+    """How many visits are remembered in order to recognise replayed signatures."""
 
 
 class VisitSigningKey(
@@ -88,16 +88,19 @@ def read_keys(path: Path) -> dict[str, VisitSigningKey]:
 
 
 def current_key(keys: Iterable[VisitSigningKey], now: float) -> VisitSigningKey:
-    """The newest of those that sign now."""
+    """Returns the newest key that may sign at this time."""
     signing = [key for key in keys if key.signs_at(now)]
     if not signing:
-        raise PartitaError("None of the keys signs at this time: add one with `keys rotate`.")
+        raise PartitaError(
+            "No key is valid at this time: add one with `partita pagehits keys rotate`."
+        )
     beginning = datetime.min.replace(tzinfo=UTC)
     return max(signing, key=lambda key: key.since or beginning)
 
 
 def write_keys(path: Path, keys: Iterable[VisitSigningKey]) -> None:
-    """Whole or not at all, readable by its owner only: a processor may be reading it."""
+    """Writes the file of keys, readable only by its owner. It is replaced in one step, because a
+    processor may be reading it."""
     lines = []
     for key in keys:
         lines += [
@@ -112,6 +115,7 @@ def write_keys(path: Path, keys: Iterable[VisitSigningKey]) -> None:
         ]
         lines.append("")
     part = path.with_name(f".{path.name}.part")
+    # The mode is set before the secrets are in the file.
     part.touch(mode=0o600)
     part.write_text("\n".join(lines))
     os.replace(part, path)
@@ -120,7 +124,7 @@ def write_keys(path: Path, keys: Iterable[VisitSigningKey]) -> None:
 def rotated(
     keys: Sequence[VisitSigningKey], now: float, days: float, overlap_hours: float
 ) -> list[VisitSigningKey]:
-    """With a new key; older ones end when it has been there for a while, and those that have ended
+    """Returns the keys with a new one. Older keys end after the overlap, and keys that have ended
     are dropped."""
     moment = datetime.fromtimestamp(int(now), UTC)
     ends = moment + timedelta(hours=overlap_hours)
@@ -151,7 +155,8 @@ class VisitSignatures:
     def reasons(
         self, visits: Sequence[PageVisit], batch: str | None, now: float
     ) -> list[str | None]:
-        """What is wrong with each visit. A batch that its sender repeats is not a replay."""
+        """Returns what is wrong with each visit, or None. A visit that is sent again in the same
+        batch, by its Idempotency-Key, does not count as replayed."""
         self._look_for_keys(now)
         self._forget(now)
         return [self._reason(visit, batch or "", now) for visit in visits]
@@ -170,6 +175,7 @@ class VisitSignatures:
         if key is None:
             return UNKNOWN_KEY
         good = _code(key, visit.visit_id, visit.asset_id, time)
+        # Compared in constant time, so that response times do not reveal the code.
         if not hmac.compare_digest(good.encode(), code.encode()):
             return FORGED
         if not key.signs_at(time):
@@ -177,21 +183,23 @@ class VisitSignatures:
         return self._timely(visit, time, now) or self._once(visit.visit_id, batch)
 
     def _timely(self, visit: PageVisit, time: int, now: float) -> str | None:
-        """Neither may the visit come late, nor say that it was at another time."""
+        """Returns STALE when the visit arrives too late, or claims a time far from the signed
+        one."""
         window, future = self.settings.window_seconds, self._future_seconds
         is_timely = time - future <= now <= time + window
         is_true = time - future <= visit.time <= time + window
         return None if is_timely and is_true else STALE
 
     def _once(self, visit_id: str, batch: str) -> str | None:
-        known = self._newer.get(visit_id, self._older.get(visit_id))
-        if known is None:
+        earlier_batch = self._newer.get(visit_id, self._older.get(visit_id))
+        if earlier_batch is None:
             self.remember(visit_id, batch)
             return None
-        return None if batch and known == batch else REPLAYED
+        return None if batch and earlier_batch == batch else REPLAYED
 
     def _forget(self, now: float) -> None:
-        """Half of them at a time; what is forgotten by age is too old to be sent again."""
+        """Forgets the older half of the visits when it is old or the newer half is full. Visits
+        that are forgotten by age are too old to be accepted again."""
         age = now - self._turned_at
         lifetime = self.settings.window_seconds + self._future_seconds
         if age > lifetime or len(self._newer) > self.settings.visits_max // 2:
@@ -199,7 +207,8 @@ class VisitSignatures:
             self._turned_at = now
 
     def _look_for_keys(self, now: float) -> None:
-        """A file that is gone or wrong leaves the keys as they were."""
+        """Reads the file of keys again when it has changed. A file that is missing or not valid
+        leaves the keys as they are."""
         if 0 <= now - self._read_at < LOOK_SECONDS:
             return
         self._read_at = now

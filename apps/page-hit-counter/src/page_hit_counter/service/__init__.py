@@ -1,1 +1,1 @@
-"""The service as running processes, and the stream and tables that they share."""
+"""The service as running processes, the stream and tables that they share, and who may use it."""

@@ -1,7 +1,7 @@
-"""Creates the service's functions, and the schedule of one, on the database's server.
+"""Creates the service's functions, and a schedule, on the database's server.
 
-A function of that name which is not ours is left as it is: the settings of the server may name one
-(`examples/pagehits-functions`), and on AWS it is deployed.
+An existing function of the same name with another handler is left as it is: the server's settings
+may define it (`examples/pagehits-functions`), and on AWS it is deployed by the template.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ FUNCTIONS = "/2015-03-31/functions"
 
 
 async def register_delivery(client: Client, settings: PageHitSettings) -> None:
-    """May be repeated; settings that have changed take effect."""
+    """Creates the function that takes deliveries. May be repeated to apply changed settings."""
     await _register(client, settings, settings.delivery.function, "delivery")
     if settings.delivery.route == "schedule":
         await _register_schedule(client, settings)
 
 
 async def register_consumer(client: Client, settings: PageHitSettings) -> None:
-    """May be repeated, as well."""
+    """Creates the consumer's function. May be repeated to apply changed settings."""
     await _register(client, settings, settings.consumer_function, "consumer")
 
 
@@ -42,8 +42,8 @@ async def _register(client: Client, settings: PageHitSettings, name: str, part: 
         "Timeout": TIMEOUT_SECONDS,
         "Environment": {"Variables": environment},
     }
-    found = await _found(client, "lambda", f"{FUNCTIONS}/{name}")
-    if found is None:
+    function = await _get(client, "lambda", f"{FUNCTIONS}/{name}")
+    if function is None:
         created = {
             "FunctionName": name,
             "Runtime": "python3.12",
@@ -52,7 +52,7 @@ async def _register(client: Client, settings: PageHitSettings, name: str, part: 
         }
         body = orjson.dumps(created | configuration)
         await client.request("lambda", "POST", FUNCTIONS, body)
-    elif found["Configuration"].get("Handler") == HANDLER:
+    elif function["Configuration"].get("Handler") == HANDLER:
         path = f"{FUNCTIONS}/{name}/configuration"
         await client.request("lambda", "PUT", path, orjson.dumps(configuration))
 
@@ -66,19 +66,19 @@ async def _register_schedule(client: Client, settings: PageHitSettings) -> None:
         "FlexibleTimeWindow": {"Mode": "OFF"},
         "Target": {"Arn": function, "RoleArn": ROLE, "Input": "{}"},
     }
-    method = "POST" if await _found(client, "scheduler", path) is None else "PUT"
+    method = "POST" if await _get(client, "scheduler", path) is None else "PUT"
     await client.request("scheduler", method, path, orjson.dumps(schedule))
 
 
-async def _found(client: Client, service: str, path: str) -> dict[str, Any] | None:
+async def _get(client: Client, service: str, path: str) -> dict[str, Any] | None:
     try:
         answer = await client.request(service, "GET", path)
     except ClientError as error:
         if error.code != "ResourceNotFoundException":
             raise
         return None
-    found: dict[str, Any] = orjson.loads(answer.content)
-    return found
+    content: dict[str, Any] = orjson.loads(answer.content)
+    return content
 
 
 def _package(part: str) -> str:

@@ -1,7 +1,7 @@
 """One process of the service: some or all of its parts, until it is asked to stop.
 
-Parts share nothing but the stream and the tables, so they can run in one process or in several, and
-each can be killed at any moment.
+Parts share only the stream and the tables, so they can run in one process or in several, and each
+can be killed at any moment.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ async def run_parts(
     say: Callable[[str], None],
     token: str | None = None,
 ) -> None:
-    """Run parts in this process until SIGTERM or Ctrl-C."""
+    """Runs parts of the service in this process until SIGTERM or Ctrl-C."""
     client = Client(endpoint, connections=CONNECTIONS)
     await stream_and_tables.create(client, settings)
     access = AccessControl(token, host)
@@ -60,14 +60,14 @@ async def run_parts(
     web.add("GET", "/health", _health)
     figures = ServiceFigures(client, settings.state_table)
     works: list[Work] = [figures.run]
-    screen = None
+    spam_filter = None
     if PROCESSOR in parts:
         processor = Processor(client, settings, access, figures=figures)
         await processor.start()
         processor.add_routes(web)
         add_script(web)
         works.append(processor.run)
-        screen = processor.screen
+        spam_filter = processor.spam_filter
     if API in parts:
         api = ListApi(client, settings, figures=figures)
         await api.refresh()
@@ -91,7 +91,7 @@ async def run_parts(
         works.append(DeliveryStream(client, settings, figures=figures).run)
     if API in parts or PROCESSOR in parts:
         quarantine = Quarantine.of(client, settings.spam, settings.stream)
-        add_quarantine_routes(web, access, quarantine, screen)
+        add_quarantine_routes(web, access, quarantine, spam_filter)
     stop = asyncio.Event()
     tasks = [asyncio.create_task(_keep_running(work, stop, figures)) for work in works]
     await web.serve(
@@ -105,7 +105,7 @@ async def run_parts(
 async def import_logs(
     paths: Sequence[Path], settings: PageHitSettings, endpoint: str, say: Callable[[str], None]
 ) -> None:
-    """Through a processor of its own, to the stream of the service."""
+    """Puts the visits in access logs on the service's stream, through a processor of its own."""
     client = Client(endpoint, connections=CONNECTIONS)
     await stream_and_tables.create(client, settings)
     processor = Processor(client, settings)
@@ -115,7 +115,7 @@ async def import_logs(
 
 
 def _until_stopped(run: Callable[[], Coroutine[Any, Any, None]]) -> Work:
-    """For work that ends only when it is cancelled."""
+    """Returns work that runs `run` and cancels it when the service stops."""
 
     async def work(stop: asyncio.Event) -> None:
         task = asyncio.create_task(run())
@@ -126,7 +126,7 @@ def _until_stopped(run: Callable[[], Coroutine[Any, Any, None]]) -> Work:
 
 
 async def _keep_running(work: Work, stop: asyncio.Event, figures: ServiceFigures) -> None:
-    """Restart a part that fails, for example because the database cannot be reached."""
+    """Restarts a part that fails, for example because the database cannot be reached."""
     while not stop.is_set():
         try:
             await work(stop)
@@ -135,7 +135,7 @@ async def _keep_running(work: Work, stop: asyncio.Event, figures: ServiceFigures
             logger.warning("Trying again in %s s: %s", RETRY_SECONDS, error)
         except Exception:
             figures.add("partFailures")
-            logger.exception("Something unexpected happened; trying again")
+            logger.exception("A part of the service failed unexpectedly; trying again")
         if not stop.is_set():
             await asyncio.sleep(RETRY_SECONDS)
 

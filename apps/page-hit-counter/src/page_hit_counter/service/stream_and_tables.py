@@ -1,4 +1,4 @@
-"""The stream and the tables that the parts share; the first part that starts creates them."""
+"""Creates the stream and the tables that the parts share. The first part that starts does it."""
 
 from __future__ import annotations
 
@@ -6,32 +6,22 @@ import asyncio
 from typing import Any
 
 from page_hit_counter.pagehits_settings import PageHitSettings
+from page_hit_counter.service.table_requests import POLL_SECONDS, create_table
 from page_hit_counter.storing.closed_windows import UNSTORED
 from partita.client import Client, ClientError
 
-POLL_SECONDS = 0.2
-
 
 async def create(client: Client, settings: PageHitSettings) -> None:
-    """Create what is missing; several parts may do so at the same time."""
-    for description in descriptions(settings):
-        await _create(client, "dynamodb", "CreateTable", description)
-    names = [description["TableName"] for description in descriptions(settings)]
-    for name in names:
-        await _wait_for_table(client, name)
-    expiring = (
-        settings.table,
-        settings.state_table,
-        settings.windows_table,
-        settings.malformed_table,
+    """Creates what is missing. Several parts may do so at the same time."""
+    await asyncio.gather(
+        *(
+            create_table(client, table, expires=table["TableName"] != settings.assets_table)
+            for table in descriptions(settings)
+        )
     )
-    for name in expiring:
-        await _expire(client, name)
     streams = [settings.stream, *([settings.delivery.stream] if settings.delivery.is_on else [])]
     for name in streams:
-        stream = {"StreamName": name, "ShardCount": settings.shards}
-        await _create(client, "kinesis", "CreateStream", stream)
-        await _wait_for_stream(client, name)
+        await _create_stream(client, {"StreamName": name, "ShardCount": settings.shards})
 
 
 def descriptions(settings: PageHitSettings) -> list[dict[str, Any]]:
@@ -76,44 +66,15 @@ def _schema(names: tuple[str, ...]) -> list[dict[str, str]]:
     ]
 
 
-async def _create(
-    client: Client, service: str, operation: str, description: dict[str, Any]
-) -> None:
+async def _create_stream(client: Client, description: dict[str, Any]) -> None:
     try:
-        await client.call(service, operation, description)
+        await client.call("kinesis", "CreateStream", description)
     except ClientError as error:
         if error.code != "ResourceInUseException":
             raise
-
-
-async def _wait_for_table(client: Client, name: str) -> None:
+    name = {"StreamName": description["StreamName"]}
     while True:
-        answer = await client.call("dynamodb", "DescribeTable", {"TableName": name})
-        if answer["Table"]["TableStatus"] == "ACTIVE":
-            return
-        await asyncio.sleep(POLL_SECONDS)
-
-
-async def _wait_for_stream(client: Client, name: str) -> None:
-    while True:
-        answer = await client.call("kinesis", "DescribeStreamSummary", {"StreamName": name})
+        answer = await client.call("kinesis", "DescribeStreamSummary", name)
         if answer["StreamDescriptionSummary"]["StreamStatus"] == "ACTIVE":
             return
         await asyncio.sleep(POLL_SECONDS)
-
-
-async def _expire(client: Client, name: str) -> None:
-    answer = await client.call("dynamodb", "DescribeTimeToLive", {"TableName": name})
-    if answer["TimeToLiveDescription"]["TimeToLiveStatus"] in ("ENABLED", "ENABLING"):
-        return
-    specification = {"AttributeName": "expirationTime", "Enabled": True}
-    try:
-        await client.call(
-            "dynamodb",
-            "UpdateTimeToLive",
-            {"TableName": name, "TimeToLiveSpecification": specification},
-        )
-    except ClientError as error:
-        # Another part has enabled it meanwhile.
-        if error.code != "ValidationException":
-            raise

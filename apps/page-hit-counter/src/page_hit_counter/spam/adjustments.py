@@ -11,7 +11,7 @@ PREFIX = b'{"adjustment":'
 
 
 class AdjustmentRow(NamedTuple):
-    """Hits of one key of the counter; the time decides which windows they belong to."""
+    """Hits of one key of the counter. The time says which windows they belong to."""
 
     brand: str
     asset_id: int
@@ -23,14 +23,15 @@ class AdjustmentRow(NamedTuple):
 
 
 class Adjustment(msgspec.Struct, frozen=True):
-    """A record of the stream. One whose id comes again counts once."""
+    """A record of the stream that changes counts. An adjustment whose id arrives again is
+    ignored."""
 
     id: str = msgspec.field(name="adjustment")
     rows: tuple[AdjustmentRow, ...]
 
     @property
     def mark(self) -> str:
-        """A short form of the id, for the counter to remember."""
+        """A short hash of the id, which the counter remembers."""
         return blake2b(self.id.encode(), digest_size=8).hexdigest()
 
     def encode(self) -> bytes:
@@ -42,7 +43,7 @@ class Adjustment(msgspec.Struct, frozen=True):
 
 
 def is_adjustment(data: bytes) -> bool:
-    """Whether a record of the stream is an adjustment; the others hold visits."""
+    """True when a record of the stream is an adjustment; other records hold visits."""
     return data.startswith(PREFIX)
 
 

@@ -1,6 +1,6 @@
 """The quarantine: a table of cases that people read, release or confirm.
 
-    hashKey                rangeKey                        what
+    hashKey                rangeKey                        content
     cases#abc              2020-05-06T11-reload-1f…        a case without its evidence
     evidence#abc#<case>    1588763100#<batch>              hits of the case, compressed
     release#abc#<case>     00000, 00001, ...               evidence that one adjustment releases
@@ -8,8 +8,8 @@
     brands                 abc                             brands with a learned state:
     learned#abc            00, 01, ...                     the state, compressed, in pieces
 
-A release goes on the stream as several adjustments, each with an id, and the counter takes an id
-once: a release that was interrupted can simply be repeated.
+A release goes on the stream as several adjustments, each with an id. The counter takes each id only
+once, so a release that was interrupted can simply be repeated.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from zlib import compress, decompress
 
 import msgspec
 
+from page_hit_counter.service.table_requests import create_table, query_all
 from page_hit_counter.spam.adjustments import Adjustment
 from page_hit_counter.spam.detection.detector import LearnedState
 from page_hit_counter.spam.detection.forest import Explanation
@@ -36,7 +37,7 @@ from page_hit_counter.spam.spam_cases import (
 )
 from page_hit_counter.spam.spam_filter import Decisions, SpamFilter
 from page_hit_counter.spam.spam_settings import SpamSettings
-from partita.client import Client, ClientError
+from partita.client import Client
 from partita.errors import PartitaError
 from partita.foundation.clock import Clock, system_clock
 
@@ -44,10 +45,11 @@ TABLE = "pagehits-quarantine"
 DAY_SECONDS = 86_400
 RETENTION_DAYS = 7
 CASE_ID_CHARACTERS_MAX = 100
-"""Real ones have about forty."""
+"""The ids of real cases have about forty characters."""
 LEARNED_PIECE_BYTES_MAX = 300_000
 LEARNED_PIECES = 4
-"""2,048 points of nine numbers and the usual hits of 5,000 cohorts fill about half of them."""
+"""The learned state, 2,048 points of nine numbers and the usual hits of 5,000 cohorts, fills about
+half of these pieces."""
 LEARNED_BYTES_MAX = LEARNED_PIECES * LEARNED_PIECE_BYTES_MAX
 EVIDENCE_PER_ADJUSTMENT_MAX = 5_000
 ROWS_PER_ADJUSTMENT = 1_000
@@ -84,24 +86,13 @@ class Quarantine:
         return cls(client, settings.quarantine_table, stream, settings.retention_days, clock)
 
     async def create(self) -> None:
-        """Create its table, unless it exists."""
-        try:
-            await self._client.call("dynamodb", "CreateTable", quarantine_description(self._table))
-        except ClientError as error:
-            if error.code != "ResourceInUseException":
-                raise
-            return
-        while (await self._call("DescribeTable"))["Table"]["TableStatus"] != "ACTIVE":
-            await asyncio.sleep(0.2)
-        await self._call(
-            "UpdateTimeToLive",
-            TimeToLiveSpecification={"Enabled": True, "AttributeName": "expirationTime"},
-        )
+        """Creates the table, unless it exists."""
+        await create_table(self._client, quarantine_description(self._table), expires=True)
 
     async def keep(self, withheld: list[WithheldHits]) -> None:
-        """Two writes for each: the case gets more hits, and the evidence is put beside it."""
+        """Adds withheld hits to their cases, and puts the evidence beside them."""
         writes = (
-            write for one in withheld for write in (self._add_hits(one), self._add_evidence(one))
+            write for hits in withheld for write in (self._add_hits(hits), self._add_evidence(hits))
         )
         await asyncio.gather(*writes)
 
@@ -145,15 +136,15 @@ class Quarantine:
     async def cases(
         self, brand: str, status: Status | None = None, limit: int = 100
     ) -> list[SpamCase]:
-        """The newest first."""
-        found: list[SpamCase] = []
+        """Returns the cases of a brand, newest first."""
+        cases: list[SpamCase] = []
         async for item in self._items(f"cases#{brand}", forward=False):
             case = _case(brand, item)
             if status in (None, case.status):
-                found.append(case)
-                if len(found) == limit:
+                cases.append(case)
+                if len(cases) == limit:
                     break
-        return found
+        return cases
 
     async def case(self, brand: str, case_id: str) -> SpamCase:
         answer: Item = {}
@@ -164,7 +155,7 @@ class Quarantine:
         return _case(brand, answer["Item"])
 
     async def evidence(self, brand: str, case_id: str) -> dict[str, CaseEvidence]:
-        """By range key."""
+        """Returns the evidence of a case, by range key."""
         return {
             item["rangeKey"]["S"]: _expanded(item["evidence"])
             async for item in self._items(f"evidence#{brand}#{case_id}")
@@ -173,7 +164,7 @@ class Quarantine:
     # Deciding
 
     async def release(self, brand: str, case_id: str) -> SpamCase:
-        """Count what was withheld, in the windows that it belongs to."""
+        """Counts what was withheld, in the windows that it belongs to."""
         case = await self.case(brand, case_id)
         if case.status in ("quarantined", "confirmed"):
             case = await self._mark(case, "releasing", expected=case.status)
@@ -188,8 +179,8 @@ class Quarantine:
     async def _plan(
         self, brand: str, case_id: str, evidence: dict[str, CaseEvidence]
     ) -> dict[str, list[str]]:
-        """Which evidence each adjustment releases. It is written before any adjustment is sent,
-        because a repeated release must send the same hits with the same id."""
+        """Returns which evidence each adjustment releases. The plan is written before any
+        adjustment is sent, because a repeated release must send the same hits with the same id."""
         hash_key = f"release#{brand}#{case_id}"
         plan = {i["rangeKey"]["S"]: i["pieces"]["SS"] async for i in self._items(hash_key)}
         planned = {name for names in plan.values() for name in names}
@@ -203,13 +194,14 @@ class Quarantine:
                     "pieces": {"SS": names},
                     "expirationTime": self._expiration(),
                 },
+                # Two releases at the same time must not plan different hits under one id.
                 ConditionExpression="attribute_not_exists(hashKey)",
             )
             plan[number], left = names, left[len(names) :]
         return plan
 
     async def confirm(self, brand: str, case_id: str) -> SpamCase:
-        """Mark a case as spam, and everything that its subject sends from now on."""
+        """Marks a case as spam. What its subject sends from now on is withheld too."""
         case = await self.case(brand, case_id)
         if case.status in ("releasing", "released"):
             raise AlreadyReleased(
@@ -253,22 +245,22 @@ class Quarantine:
             },
         )
 
-    # The state of a screen across restarts
+    # What the spam filter has learned, across restarts
 
-    async def restore(self, screen: SpamFilter) -> None:
-        """Load what earlier screens learned, and the decisions of people."""
+    async def restore(self, spam_filter: SpamFilter) -> None:
+        """Loads what an earlier spam filter has learned, and the decisions of people."""
         learned = {}
         async for entry in self._items("brands"):
             brand = entry["rangeKey"]["S"]
             pieces = [item async for item in self._items(f"learned#{brand}")]
             content = b"".join(b64decode(piece["content"]["B"]) for piece in pieces)
             learned[brand] = msgspec.msgpack.decode(decompress(content), type=LearnedState)
-            screen.decide(brand, await self._decisions(brand))
-        screen.relearn(learned)
+            spam_filter.decide(brand, await self._decisions(brand))
+        spam_filter.relearn(learned)
 
-    async def refresh(self, screen: SpamFilter) -> None:
-        for brand in screen.brands:
-            screen.decide(brand, await self._decisions(brand))
+    async def refresh(self, spam_filter: SpamFilter) -> None:
+        for brand in spam_filter.brands:
+            spam_filter.decide(brand, await self._decisions(brand))
 
     async def _decisions(self, brand: str) -> Decisions:
         return {
@@ -276,11 +268,13 @@ class Quarantine:
             async for item in self._items(f"decisions#{brand}")
         }
 
-    async def save(self, screen: SpamFilter) -> None:
-        """Write what the screen has learned, in one transaction: nobody reads half of it."""
-        for brand, learned in screen.learned().items():
+    async def save(self, spam_filter: SpamFilter) -> None:
+        """Writes what the spam filter has learned, in one transaction, so that nobody reads half of
+        it."""
+        for brand, learned in spam_filter.learned().items():
             content = compress(msgspec.msgpack.encode(learned))
-            # Always all pieces: a short state must not leave the end of a longer one behind.
+            # All pieces are always written, so that a short state does not leave the end of a
+            # longer one behind.
             items = [
                 {
                     **_key(f"learned#{brand}", f"{number:02}"),
@@ -296,34 +290,27 @@ class Quarantine:
                 "dynamodb", "TransactWriteItems", {"TransactItems": [{"Put": put} for put in puts]}
             )
 
-    # Over the wire
+    # Requests
 
     async def _call(self, operation: str, **request: Any) -> dict[str, Any]:
         return await self._client.call("dynamodb", operation, {"TableName": self._table, **request})
 
-    async def _items(self, hash_key: str, forward: bool = True) -> AsyncIterator[Item]:
-        start = None
-        while True:
-            page = await self._call(
-                "Query",
-                KeyConditionExpression="hashKey = :hashKey",
-                ExpressionAttributeValues={":hashKey": _text(hash_key)},
-                ScanIndexForward=forward,
-                ConsistentRead=True,
-                **({"ExclusiveStartKey": start} if start else {}),
-            )
-            for item in page["Items"]:
-                yield item
-            start = page.get("LastEvaluatedKey")
-            if start is None:
-                return
+    def _items(self, hash_key: str, forward: bool = True) -> AsyncIterator[Item]:
+        request = {
+            "TableName": self._table,
+            "KeyConditionExpression": "hashKey = :hashKey",
+            "ExpressionAttributeValues": {":hashKey": _text(hash_key)},
+            "ScanIndexForward": forward,
+            "ConsistentRead": True,
+        }
+        return query_all(self._client, request)
 
     def _expiration(self) -> dict[str, str]:
         return _number(int(self._clock()) + self._retention_seconds)
 
 
 def quarantine_description(table: str) -> dict[str, Any]:
-    """For CreateTable."""
+    """Returns the request of CreateTable."""
     keys = (("hashKey", "HASH"), ("rangeKey", "RANGE"))
     return {
         "TableName": table,
@@ -350,7 +337,7 @@ def _case(brand: str, item: Item) -> SpamCase:
 
 
 def _first_rows(names: list[str], evidence: dict[str, CaseEvidence]) -> list[str]:
-    """As many as one record of the stream holds easily."""
+    """Returns as many pieces of evidence as one record of the stream holds easily."""
     rows = 0
     for number, name in enumerate(names[:EVIDENCE_PER_ADJUSTMENT_MAX]):
         rows += len(evidence[name].rows)

@@ -28,18 +28,19 @@ class InvalidParameter(PartitaError):
 
 
 def add_quarantine_routes(
-    web: WebService, access: AccessControl, quarantine: Quarantine, screen: SpamFilter | None
+    web: WebService, access: AccessControl, quarantine: Quarantine, spam_filter: SpamFilter | None
 ) -> None:
-    """Without a screen, as in a process that runs only the API, the summary has no counts."""
+    """Adds the routes of the quarantine. A process that runs only the API has no spam filter, and
+    its summary has no counts."""
 
     async def summary(request: WebRequest) -> WebResponse:
         brand = _brand(request)
         cases = await quarantine.cases(brand, limit=SUMMARY_CASES)
         return json_response(
             {
-                "mode": screen.mode if screen else None,
-                "counts": screen.withheld_hits(brand) if screen else {},
-                "perMinute": screen.withheld_by_minute(brand) if screen else [],
+                "mode": spam_filter.mode if spam_filter else None,
+                "counts": spam_filter.withheld_hits(brand) if spam_filter else {},
+                "perMinute": spam_filter.withheld_by_minute(brand) if spam_filter else [],
                 "cases": [_plain(case) for case in cases],
             }
         )

@@ -1,4 +1,5 @@
-"""A case: hits of one subject that were withheld from the lists for one reason within an hour."""
+"""Cases of the spam filter. A case collects the hits of one subject that were withheld from the
+lists for one reason within one hour."""
 
 from __future__ import annotations
 
@@ -19,11 +20,11 @@ Status = Literal["observed", "quarantined", "releasing", "released", "confirmed"
 STATUSES: tuple[Status, ...] = get_args(Status)
 HOUR_SECONDS = 3_600
 SEEN_MAX = 50
-"""Visits that are kept of one batch: enough for people to see, and they always fit an item."""
+"""How many visits of a batch are kept: enough to look at, and few enough to fit an item."""
 
 
 class VisitEvidence(Struct, frozen=True, array_like=True):
-    """What is kept of a visit, for people to see."""
+    """The part of a visit that is kept, for people to look at."""
 
     time: float
     asset_id: int
@@ -33,14 +34,14 @@ class VisitEvidence(Struct, frozen=True, array_like=True):
 
 
 class CaseEvidence(Struct, kw_only=True, rename="camel"):
-    """Hits of a case from one batch or interval. A release counts `rows`."""
+    """The hits of a case from one batch or interval. A release counts `rows`."""
 
     rows: list[AdjustmentRow]
     visits: list[VisitEvidence]
 
 
 class WithheldHits(Struct, kw_only=True):
-    """Evidence on its way into a case."""
+    """Evidence that is to be added to a case."""
 
     brand: str
     reason: str
@@ -53,7 +54,8 @@ class WithheldHits(Struct, kw_only=True):
 
     @property
     def case_id(self) -> str:
-        """The same for a reason and a subject within an hour, also after a restart."""
+        """The id of the case. It is the same for a reason and a subject within an hour, also after
+        a restart."""
         hour = datetime.fromtimestamp(self.time // HOUR_SECONDS * HOUR_SECONDS, UTC)
         return f"{hour:%Y-%m-%dT%H}-{self.reason}-{digest(self.subject)}"
 
@@ -78,7 +80,7 @@ class SpamCase(Struct, kw_only=True, rename="camel", omit_defaults=True):
 
 
 def digest(subject: str) -> str:
-    """A subject may be longer than a key."""
+    """Returns a short hash of a subject, which may be longer than a key."""
     return blake2b(subject.encode(), digest_size=8).hexdigest()
 
 
@@ -90,7 +92,8 @@ def seen(visits: Iterable[JudgedVisit]) -> list[VisitEvidence]:
 
 
 def rows_of(visits: list[JudgedVisit], interval_seconds: int) -> list[AdjustmentRow]:
-    """Hits by the keys of the counter, in steps of time that divide its windows."""
+    """Returns the hits of visits by the keys of the counter, in intervals that divide its
+    windows."""
     hits = Counter(
         (
             visit.brand,
@@ -106,7 +109,7 @@ def rows_of(visits: list[JudgedVisit], interval_seconds: int) -> list[Adjustment
 
 
 def summed(pieces: Iterable[CaseEvidence]) -> tuple[AdjustmentRow, ...]:
-    """Their rows; rows that differ only in their hits are added up."""
+    """Returns the rows of all pieces of evidence, adding up those that differ only in hits."""
     hits: Counter[AdjustmentRow] = Counter()
     for piece in pieces:
         for row in piece.rows:

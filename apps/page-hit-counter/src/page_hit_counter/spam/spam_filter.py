@@ -1,7 +1,7 @@
-"""The spam filter as the processor uses it: judge a batch, and regularly close what has ended.
+"""The spam filter as the processor uses it: judges batches, and closes intervals that have ended.
 
-Nothing here does I/O. Before it answers, the caller puts adjustments on the stream and writes what
-is withheld to the quarantine.
+Nothing here does I/O. Before the caller answers a request, it puts the adjustments on the stream
+and writes what is withheld to the quarantine.
 """
 
 from __future__ import annotations
@@ -32,17 +32,16 @@ __all__ = ["Adjustment", "AdjustmentRow", "JudgedVisit", "Judgement", "SpamFilte
 CONFIRMED = "confirmed"
 MINUTES_SHOWN = 60
 Decisions = dict[tuple[str, str], bool]
-"""By reason and subject: True where a person confirmed spam, False where one released it."""
+"""Decisions of people, by reason and subject: True for confirmed spam, False for a release."""
 
 
 class Judgement(Struct):
     verdicts: list[str | None] | None = None
-    """Why each visit is withheld, None for those that pass; no list at all when every visit
-    passes."""
+    """For each visit the reason why it is withheld, or None; no list when all visits pass."""
     adjustments: list[Adjustment] = []
-    """To be put on the stream before the visits."""
+    """Adjustments to put on the stream before the visits."""
     withheld: list[WithheldHits] = []
-    """To be written to the quarantine."""
+    """Hits to write to the quarantine."""
 
 
 class SpamFilter:
@@ -58,7 +57,7 @@ class SpamFilter:
         self._minutes: dict[str, deque[tuple[int, Counter[str]]]] = {}
 
     def judge(self, visits: Sequence[JudgedVisit]) -> Judgement:
-        """Visits without a resource type are not judged: no list shows them."""
+        """Judges visits. Those without a resource type pass, because no list shows them."""
         if self._settings.mode == "off":
             return Judgement()
         judgement = Judgement()
@@ -87,8 +86,8 @@ class SpamFilter:
     def withhold(
         self, visits: Sequence[JudgedVisit], reasons: list[str | None], *, is_filtering: bool
     ) -> Judgement:
-        """For reasons that were found elsewhere; a person's release of the subject overrides
-        them."""
+        """Withholds visits for reasons that were found elsewhere, such as a forged signature. A
+        person's release of the subject overrides them."""
         judgement = Judgement()
         reasons = [
             self._decided(visit, reason) if reason else None
@@ -102,9 +101,10 @@ class SpamFilter:
         return judgement
 
     def settle(self, time: float) -> Judgement:
-        """Close intervals that have ended, also when no later visit came."""
+        """Closes intervals that have ended, also when no later visit arrived."""
         judgement = Judgement()
         for brand, detector in self._detectors.items():
+            # A quiet site may have no later visit that would close the interval.
             if detector.is_over(time):
                 self._close(brand, detector, time, judgement)
         return judgement
@@ -115,7 +115,7 @@ class SpamFilter:
         return detector
 
     def _decided(self, visit: JudgedVisit, reason: str | None) -> str | None:
-        """A person's decision about the subject overrides the rules."""
+        """Returns the reason after people's decisions, which override the rules."""
         decisions = self._decisions.get(visit.brand)
         if not decisions or not visit.resource_type:
             return reason
@@ -135,16 +135,16 @@ class SpamFilter:
             if reason is not None:
                 key = (visit.brand, reason, subject_of(visit, reason))
                 cases.setdefault(key, []).append(visit)
-        for (brand, reason, subject), found in cases.items():
-            rows = rows_of(found, self._settings.interval_seconds)
+        for (brand, reason, subject), withheld_visits in cases.items():
+            rows = rows_of(withheld_visits, self._settings.interval_seconds)
             self._withhold_one(
                 judgement,
                 WithheldHits(
                     brand=brand,
                     reason=reason,
                     subject=subject,
-                    time=int(found[0].time),
-                    evidence=CaseEvidence(rows=rows, visits=seen(found)),
+                    time=int(withheld_visits[0].time),
+                    evidence=CaseEvidence(rows=rows, visits=seen(withheld_visits)),
                 ),
             )
 
@@ -197,7 +197,7 @@ class SpamFilter:
         return self._settings.retention_days
 
     def withheld_hits(self, brand: str) -> dict[str, int]:
-        """Since this screen started, by reason."""
+        """Returns the hits that were withheld since this filter started, by reason."""
         return dict(self._withheld_hits.get(brand, {}))
 
     def withheld_by_minute(self, brand: str) -> list[tuple[int, dict[str, int]]]:
@@ -218,12 +218,12 @@ class SpamFilter:
         return {brand: detector.learned for brand, detector in self._detectors.items()}
 
     def relearn(self, learned: Mapping[str, LearnedState]) -> None:
-        """Use what an earlier screen learned, for brands of which no visit has come yet."""
+        """Takes over what an earlier filter has learned, for brands without visits so far."""
         self._learned = learned
 
 
 def subject_of(visit: JudgedVisit, reason: str) -> str:
-    """Whom or what a case is about: an agent, an address or a visitor."""
+    """Returns whom a case is about: a user agent, an address or a visitor."""
     if reason == BOT:
         return visit.agent
     if reason == SOURCE:
@@ -232,7 +232,7 @@ def subject_of(visit: JudgedVisit, reason: str) -> str:
 
 
 def _excess_rows(brand: str, anomaly: Anomaly) -> list[AdjustmentRow]:
-    """The excess hits, spread in proportion over the sections and types of the asset."""
+    """Spreads the excess hits in proportion over the sections and types of the asset."""
     rows = []
     left = anomaly.excess
     for (section_id, paid_type, resource_type), hits in anomaly.cohort.keys.items():

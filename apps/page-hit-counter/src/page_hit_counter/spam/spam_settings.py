@@ -12,28 +12,28 @@ Positive = Annotated[int, Meta(ge=1)]
 
 class SpamSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     mode: Mode = "observe"
-    """observe writes cases but counts everything; filter withholds."""
+    """`observe` writes cases but counts everything; `filter` withholds."""
     interval_seconds: Positive = 60
-    """The interval that the forest judges. It must divide every window."""
+    """The length of the intervals that the forest judges. It must divide every window."""
     reload_hits: Positive = 3
-    """Hits of one visitor that count for one asset within `reload_seconds`."""
+    """How many hits of one visitor on one asset count within `reload_seconds`."""
     reload_seconds: Positive = 300
     visitor_hits_per_minute: Positive = 60
     source_hits_per_minute: Positive = 600
-    """Many people may share an address."""
+    """This is generous, because many people may share an address."""
     bots: tuple[str, ...] = ()
-    """More words that mark an agent as a bot, in upper or lower case."""
+    """More words that mark a user agent as a bot, in upper or lower case."""
     trees: Annotated[int, Meta(ge=1, le=500)] = 50
     samples: Annotated[int, Meta(ge=16, le=4_096)] = 256
     learning_points: Positive = 256
-    """The forest judges nothing before it has learned this many points."""
+    """How many points the forest learns before it judges any."""
     cohort_hits_min: Positive = 12
     """Cohorts with fewer hits are not judged."""
     score_min: Annotated[float, Meta(gt=0)] = 1.0
     deviations: Annotated[float, Meta(gt=0)] = 3.0
-    """How far above the mean the score of an anomaly is, in standard deviations."""
+    """How many standard deviations above the mean the score of an anomaly is."""
     visitors_max: Positive = 200_000
-    """Visitors of a brand, and pairs of visitor and asset, that are remembered."""
+    """How many visitors of a brand, and how many pairs of visitor and asset, are remembered."""
     quarantine_table: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.-]{3,255}$")] = (
         "pagehits-quarantine"
     )

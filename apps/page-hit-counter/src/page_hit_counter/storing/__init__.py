@@ -1,1 +1,1 @@
-"""What is stored of a window after it closes, and the consumer that writes it without a burst."""
+"""Stores windows after they close; the consumer spreads the writes over time."""

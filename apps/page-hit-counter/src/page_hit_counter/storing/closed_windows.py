@@ -1,9 +1,9 @@
-"""The table of closed windows: one item each, with its rows in one piece.
+"""The table of closed windows: one item for each window, with all its rows in one attribute.
 
-Lists read a window from here as soon as it closes; its rows are written to the table of page hits
-later, one by one. The item stays, because it is read sooner than hundreds of rows; it also has the
-total of hits, and what was not counted and why. An adjustment that comes later changes the rows in
-the table of page hits, and removes them from the item.
+Lists read a window from here as soon as it closes. Its rows are written to the table of page hits
+later, one by one. The item stays, because it is read faster than hundreds of rows. It also has the
+total of hits, and what was not counted and why. A late adjustment changes the rows in the table of
+page hits and removes them from the item.
 """
 
 from __future__ import annotations
@@ -13,17 +13,18 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from page_hit_counter.pagehits_settings import PageHitSettings, Period
-from page_hit_counter.service.concurrent_calls import run_all
+from page_hit_counter.service.concurrency import run_all
+from page_hit_counter.service.table_requests import query_all
 from page_hit_counter.storing.window_rows import ClosedRows, RowColumns, pack_most, unpack
 from partita.client import Client
 
 UNSTORED = "unstored"
-"""An attribute of windows whose rows are not written yet, and the sparse index of it."""
+"""The attribute of windows whose rows are not written yet, and the name of its sparse index."""
 PUTS_AT_A_TIME = 16
 ROWS_BYTES_MAX = 350_000
-"""Of the 400 KB that an item may have."""
+"""How many bytes the rows may take of the 400 KB of an item."""
 TRAFFIC_SECONDS = 86_400
-"""How long the totals of a window are kept at least, for the traffic of the past day."""
+"""The totals of a window are kept for at least a day, for the chart of the past day's traffic."""
 
 
 class WindowKey(NamedTuple):
@@ -45,9 +46,9 @@ class ClosedWindow(NamedTuple):
     hits: int
     filtered: dict[str, int]
     rows: RowColumns | None
-    """None when they were changed since, in the table of page hits."""
+    """None when an adjustment has changed the rows in the table of page hits since."""
     is_stored: bool
-    """Whether all of them are in the table of page hits."""
+    """True when all rows are in the table of page hits."""
 
 
 class ClosedWindows:
@@ -61,7 +62,7 @@ class ClosedWindows:
         await run_all((self._put(key, each, now) for key, each in closed), PUTS_AT_A_TIME)
 
     async def _put(self, key: WindowKey, closed: ClosedRows, now: float) -> None:
-        """May be repeated, as long as the rows of the window are not stored yet."""
+        """Puts a window. May be repeated as long as its rows are not stored yet."""
         expires = self._settings.expiration_time(key.period, key.start)
         item = {
             **key.item_key,
@@ -83,7 +84,7 @@ class ClosedWindows:
     async def between(
         self, brand: str, period: Period, first: int, last: int
     ) -> dict[WindowKey, ClosedWindow]:
-        """Those that start from the first to the last of these times."""
+        """Returns the windows that start from `first` to `last`."""
         name = WindowKey(brand, period, first).name
         request: dict[str, Any] = {
             "TableName": self._table,
@@ -96,18 +97,14 @@ class ClosedWindows:
                 ":last": {"N": str(last)},
             },
         }
-        found: dict[WindowKey, ClosedWindow] = {}
-        while True:
-            answer = await self._client.call("dynamodb", "Query", request)
-            for item in answer["Items"]:
-                key = WindowKey(brand, period, int(item["start"]["N"]))
-                found[key] = _window(key, item)
-            if "LastEvaluatedKey" not in answer:
-                return found
-            request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+        windows: dict[WindowKey, ClosedWindow] = {}
+        async for item in query_all(self._client, request):
+            key = WindowKey(brand, period, int(item["start"]["N"]))
+            windows[key] = _window(key, item)
+        return windows
 
     async def unstored(self) -> list[WindowKey]:
-        """Those whose rows are not written yet, in the order in which they closed."""
+        """Returns the windows whose rows are not written yet, in the order in which they closed."""
         request = {
             "TableName": self._table,
             "IndexName": UNSTORED,
@@ -128,7 +125,7 @@ class ClosedWindows:
         await self._client.call("dynamodb", "UpdateItem", request)
 
     async def traffic(self, brand: str, period: Period, since: int) -> list[ClosedWindow]:
-        """Each window with its hits and what was not counted, without rows."""
+        """Returns windows with their hits and what was not counted, without rows."""
         request: dict[str, Any] = {
             "TableName": self._table,
             "KeyConditionExpression": "#name = :name AND #start >= :since",
@@ -139,13 +136,8 @@ class ClosedWindows:
                 ":since": {"N": str(since)},
             },
         }
-        windows: list[ClosedWindow] = []
-        while True:
-            answer = await self._client.call("dynamodb", "Query", request)
-            windows += (_window(self._key(item), item) for item in answer["Items"])
-            if "LastEvaluatedKey" not in answer:
-                return windows
-            request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+        items = query_all(self._client, request)
+        return [_window(self._key(item), item) async for item in items]
 
     def _key(self, item: dict[str, Any]) -> WindowKey:
         brand, _, code = item["name"]["S"].rpartition("#")

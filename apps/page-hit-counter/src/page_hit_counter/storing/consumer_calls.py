@@ -1,8 +1,8 @@
-"""How records reach the consumer: in this process, or as a function of the database's server.
+"""Calls the consumer: in this process, or as a function of the database's server.
 
-The function is called as Kinesis Analytics calls its destination (chapter 6.3 of the thesis). One
-that fails or is killed has stored some of its records, or none: all of them are sent again, and
-storing a record twice changes nothing.
+The function is called as Kinesis Analytics calls its destination (chapter 6.3 of the thesis). A
+function that fails or is killed may have stored some of its records. All of them are sent again,
+because storing a record twice changes nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 Record = dict[str, Any]
 Deliver = Callable[[list[Record]], Awaitable[dict[str, Any]]]
-"""Records of a part of a window, and what became of each."""
+"""Takes the records of a part of a window, and returns the result of each."""
 
 
 def in_process(
@@ -43,7 +43,7 @@ def in_process(
 
 
 def by_function(client: Client, settings: PageHitSettings) -> Deliver:
-    """The function adds up figures itself."""
+    """Returns a way to call the function, which keeps its figures itself."""
 
     async def send(records: list[Record]) -> dict[str, Any]:
         event = orjson.dumps({"records": records, "isPartial": True})
@@ -52,7 +52,7 @@ def by_function(client: Client, settings: PageHitSettings) -> Deliver:
             answer: dict[str, Any] = orjson.loads(invoked.payload)
             return answer
         logger.warning("The consumer failed, and is called again: %.500s", invoked.payload)
-        failed = [{"recordId": one["recordId"], "result": DELIVERY_FAILED} for one in records]
+        failed = [{"recordId": r["recordId"], "result": DELIVERY_FAILED} for r in records]
         return {"records": failed}
 
     return send

@@ -1,8 +1,8 @@
-"""Adjustments that come after their window has closed: the stored rows are changed.
+"""Applies adjustments that arrive after their window has closed, to the rows that are stored.
 
-The spam filter sends them when it takes hits back, and the quarantine when somebody releases what
-was withheld. Each one leaves its id on the closed window, in the transaction that changes the rows,
-so it is applied once.
+The spam filter sends adjustments when it takes hits back, and the quarantine when a person releases
+what was withheld. The transaction that changes the rows also notes the adjustment's id on the
+closed window, so each adjustment is applied once.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from partita.client import Client, ClientError
 
 
 class LateAdjustment(msgspec.Struct, array_like=True):
-    """Hits to add to one count of a closed window; negative ones are taken away."""
+    """Hits to add to one count of a closed window; negative hits lower it."""
 
     id: str
     window: TumblingWindow
@@ -40,7 +40,7 @@ class LateAdjustment(msgspec.Struct, array_like=True):
 async def apply_all(
     client: Client, settings: PageHitSettings, adjustments: list[LateAdjustment]
 ) -> list[LateAdjustment]:
-    """Apply them in order; returns those that must wait until their window is stored."""
+    """Applies adjustments in order. Returns those that must wait until their window is stored."""
     closed_windows = ClosedWindows(client, settings)
     waiting = []
     for adjustment in adjustments:
@@ -48,7 +48,7 @@ async def apply_all(
         key = WindowKey(adjustment.facet.brand, period, adjustment.window.start)
         window = await closed_windows.get(key)
         if window is None:
-            # It has expired: no list shows it any more.
+            # The window has expired, so no list shows it any more.
             continue
         if not window.is_stored:
             waiting.append(adjustment)
@@ -68,6 +68,7 @@ async def _apply(
         await client.call("dynamodb", "TransactWriteItems", {"TransactItems": writes})
     except ClientError as error:
         reasons = error.body.get("CancellationReasons", [{}])
+        # The first write is the mark: its condition fails when the adjustment was applied before.
         if reasons[0].get("Code") != "ConditionalCheckFailed":
             raise
 
@@ -91,7 +92,8 @@ def _mark(settings: PageHitSettings, key: WindowKey, adjustment: LateAdjustment)
 def _changes(
     settings: PageHitSettings, key: WindowKey, adjustment: LateAdjustment, items: list[Item]
 ) -> list[dict[str, Any]]:
-    """Hits are part of the key: the row's item is deleted, and one with the new hits is put."""
+    """Returns the writes that change a row. The hits are part of the key, so the item is deleted
+    and one with the new hits is put."""
     if settings.compression:
         rows = [row for item in items for row in rows_of(item)]
         changed = _changed(rows, adjustment)
@@ -101,9 +103,9 @@ def _changes(
     row = WindowRow(adjustment.asset_id, *adjustment.facet[1:], hits=0)
     taken = {item["rangeKey"]["S"] for item in items}
     for item in items:
-        found = rows_of(item)[0]
-        if found.facets == row.facets:
-            row = found
+        stored = rows_of(item)[0]
+        if stored.facets == row.facets:
+            row = stored
             old = {name: item[name] for name in ("hashKey", "rangeKey")}
             changes.append({"Delete": {"TableName": settings.table, "Key": old}})
     row = msgspec.structs.replace(row, hits=row.hits + adjustment.hits)
@@ -117,8 +119,8 @@ def _changes(
 
 def _changed(rows: list[WindowRow], adjustment: LateAdjustment) -> list[WindowRow]:
     row = WindowRow(adjustment.asset_id, *adjustment.facet[1:], hits=0)
-    hits = sum(found.hits for found in rows if found.facets == row.facets) + adjustment.hits
-    changed = [found for found in rows if found.facets != row.facets]
+    hits = sum(old.hits for old in rows if old.facets == row.facets) + adjustment.hits
+    changed = [old for old in rows if old.facets != row.facets]
     if hits > 0:
         changed.append(msgspec.structs.replace(row, hits=hits))
     return in_order(changed)

@@ -1,10 +1,10 @@
 """Sums of closed windows: all rows of a list in one item, for each brand and period.
 
-A list of a day is the sum of 24 windows. It is summed up when the last of them closes, so that its
-first reader reads one item. Whatever changes one of the windows withdraws the sum before or in the
-same transaction; until there is another one, readers add the windows up themselves. Each withdrawal
-has a number, and a sum is put only if there was none since its windows were read. The items are in
-the table of the counter's state.
+A list of a day is the sum of 24 windows. The sum is computed when the last of them closes, so that
+the first reader of the list reads one item. A change of one of the windows withdraws the sum first,
+or in the same transaction. Until there is a new sum, readers add the windows up themselves.
+Withdrawals are numbered, and a sum is put only if there was no withdrawal since its windows were
+read. The items are in the table of the counter's state.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from page_hit_counter.pagehits_settings import PageHitSettings, Period
-from page_hit_counter.service.concurrent_calls import run_all
+from page_hit_counter.service.concurrency import run_all
 from page_hit_counter.storing.closed_windows import (
     PUTS_AT_A_TIME,
     ROWS_BYTES_MAX,
@@ -34,7 +34,7 @@ from page_hit_counter.storing.window_rows import (
 from partita.client import Client, ClientError
 
 Group = tuple[str, Period]
-"""A brand and a period: what there is one sum of."""
+"""A brand and a period, which together have one sum."""
 
 
 class ListSums:
@@ -44,7 +44,7 @@ class ListSums:
         self._closed_windows = ClosedWindows(client, settings)
 
     async def read(self, newest: WindowKey) -> RowColumns:
-        """The rows of the list whose newest window this is."""
+        """Returns the rows of the list whose newest window this is."""
         item = await self._item((newest.brand, newest.period)) if is_summed(newest.period) else {}
         if "rows" in item and int(item["newest"]["N"]) == newest.start:
             return unpack(b64decode(item["rows"]["B"]))
@@ -52,19 +52,20 @@ class ListSums:
         return columns_of(summed(windows)) if is_summed(newest.period) else windows[0]
 
     async def put_all(self, closed: Sequence[tuple[WindowKey, ClosedRows]], now: float) -> None:
-        """Put closed windows, and the sums of those that lists show together. May be repeated."""
+        """Puts closed windows, and the sums of the lists that they complete. May be repeated."""
         newest: dict[Group, int] = {}
         for key, _ in closed:
             group = key.brand, key.period
             newest[group] = max(key.start, newest.get(group, key.start))
         summed_groups = [group for group in newest if is_summed(group[1])]
+        # Withdrawn before the windows change: a reader must not find the sum of the old ones.
         await run_all(map(self._withdraw, summed_groups), PUTS_AT_A_TIME)
         await self._closed_windows.put_all(closed, now)
         await self.renew({group: newest[group] for group in summed_groups})
 
     async def renew(self, newest: dict[Group, int]) -> None:
-        """Sum up again what was withdrawn; each up to this window, or to a newer one if there is
-        one."""
+        """Computes withdrawn sums again, each up to the given window or to a newer one if its sum
+        had one."""
         await run_all((self._renew(*each) for each in newest.items()), PUTS_AT_A_TIME)
 
     async def _renew(self, group: Group, start: int) -> None:
@@ -75,6 +76,7 @@ class ListSums:
             *group, max(start, int(item["newest"]["N"]) if "newest" in item else start)
         )
         packed = pack(summed(await self._windows(newest)))
+        # Too large for an item: readers add the windows up.
         if len(packed) > ROWS_BYTES_MAX:
             return
         request = {
@@ -110,15 +112,16 @@ class ListSums:
         return item
 
     async def _windows(self, newest: WindowKey) -> list[RowColumns]:
-        """Those of the list, newest first."""
+        """Returns the windows of a list, newest first."""
         brand, period, start = newest
         keys = [WindowKey(brand, period, start - n * period.seconds) for n in range(period.count)]
         closed = await self._closed_windows.between(brand, period, keys[-1].start, start)
-        found = {key: one.rows for key, one in closed.items() if one.rows is not None}
-        changed = [key for key in keys if key not in found]
+        rows = {key: window.rows for key, window in closed.items() if window.rows is not None}
+        # Windows that were adjusted have their rows only in the table of page hits.
+        changed = [key for key in keys if key not in rows]
         queries = [query_rows(self._client, self._settings, key) for key in changed]
-        found |= zip(changed, await asyncio.gather(*queries), strict=True)
-        return [found[key] for key in keys]
+        rows |= zip(changed, await asyncio.gather(*queries), strict=True)
+        return [rows[key] for key in keys]
 
 
 def is_summed(period: Period) -> bool:
@@ -126,7 +129,7 @@ def is_summed(period: Period) -> bool:
 
 
 def withdrawal(settings: PageHitSettings, group: Group) -> dict[str, Any]:
-    """The update that goes with a change of one of the windows."""
+    """Returns the update that withdraws a sum, to go with the change of a window."""
     return {
         "TableName": settings.state_table,
         "Key": _item_key(group),

@@ -2,7 +2,7 @@
 
 Lists do not wait for it: until its rows are stored, a window is read from the table of closed
 windows. A row costs a write unit. The pace is just fast enough to finish in time, and never above
-`write_units` of pagehits.toml. After an interruption a window is written again from its first row.
+`write_units` in pagehits.toml. After an interruption a window is written again from its first row.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import asyncio
 import logging
 
 from page_hit_counter.pagehits_settings import PageHitSettings
+from page_hit_counter.service.concurrency import pause
 from page_hit_counter.storing.closed_windows import ClosedWindows, WindowKey
 from page_hit_counter.storing.consumer_calls import Deliver
 from page_hit_counter.storing.page_hits_table import put_compressed
@@ -23,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 POLL_SECONDS = 1.0
 TICK_SECONDS = 0.5
-"""Records that are due within one tick are delivered in one call."""
+"""How often records are delivered. Those that are due within one tick go in one call."""
 
 
 class PacedWriter:
@@ -48,7 +49,7 @@ class PacedWriter:
                     return
                 await self._store(key, len(waiting), stop)
             if not waiting:
-                await _sleep(POLL_SECONDS, stop)
+                await pause(POLL_SECONDS, stop)
 
     async def _store(self, key: WindowKey, windows: int, stop: asyncio.Event) -> None:
         window = await self._closed_windows.get(key)
@@ -64,32 +65,26 @@ class PacedWriter:
             await self._closed_windows.mark_stored(key)
 
     def _pace(self, rows: int, windows: int) -> float:
-        """Rows per second: fast enough to write all waiting windows within the shortest one."""
+        """Returns how many rows per second are written: enough for all waiting windows to be stored
+        within the shortest period."""
         seconds = self._settings.periods[0].seconds * self._settings.spread
         return min(self._settings.write_units, max(rows * windows / seconds, 1 / TICK_SECONDS))
 
     async def _deliver(
         self, key: WindowKey, rows: list[WindowRow], pace: float, stop: asyncio.Event
     ) -> None:
-        """The most popular first. What could not be delivered is tried again."""
+        """Delivers rows, the most popular first. Records that failed are delivered again."""
         records = records_of(key, rows)
         allowed = 0.0
         while records and not stop.is_set():
             allowed += pace * TICK_SECONDS
-            some, records = records[: int(allowed)], records[int(allowed) :]
-            allowed -= len(some)
-            if some:
-                answer = await self._deliver_some(some)
+            batch, records = records[: int(allowed)], records[int(allowed) :]
+            allowed -= len(batch)
+            if batch:
+                answer = await self._deliver_some(batch)
                 failed = {
                     result["recordId"] for result in answer["records"] if result["result"] != OK
                 }
-                records = [r for r in some if r["recordId"] in failed] + records
+                records = [r for r in batch if r["recordId"] in failed] + records
             if records:
-                await _sleep(TICK_SECONDS, stop)
-
-
-async def _sleep(seconds: float, stop: asyncio.Event) -> None:
-    try:
-        await asyncio.wait_for(stop.wait(), seconds)
-    except TimeoutError:
-        return
+                await pause(TICK_SECONDS, stop)

@@ -1,12 +1,11 @@
-"""The table of page hits: items as in the thesis that this service comes from (its table 6.1).
+"""The table of page hits, whose items are as in table 6.1 of the thesis behind this service.
 
     hashKey                  rangeKey             sectionId  resourceType  paidType  expirationTime
     abc#F#2020-05-06T11:05   00000258#132141398         563  article       free          1588764000
 
 A range key begins with the hits, padded so that text sorts as numbers do. When an asset has the
-same number of hits in two sections, the key of the second row is longer: it ends with section,
-resource type and paid type. With compression, a window is one item, whose range key is
-`compressed`.
+same number of hits in two sections, the key of the second row ends with section, resource type and
+paid type as well. With compression, a window is one item whose range key is `compressed`.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from base64 import b64decode, b64encode
 from typing import Any
 
 from page_hit_counter.pagehits_settings import PageHitSettings
+from page_hit_counter.service.table_requests import query_all
 from page_hit_counter.storing.closed_windows import WindowKey
 from page_hit_counter.storing.window_rows import (
     RowColumns,
@@ -63,8 +63,8 @@ def compressed_item(settings: PageHitSettings, key: WindowKey, rows: list[Window
 async def put_row(
     client: Client, settings: PageHitSettings, key: WindowKey, row: WindowRow
 ) -> float:
-    """May be repeated. Another row of the asset with the same hits is not overwritten. Returns the
-    write units that it took."""
+    """Puts a row; may be repeated. Another row of the asset with the same hits is not overwritten.
+    Returns the write units that it consumed."""
     item = item_of(settings, key, row)
     request = {
         "TableName": settings.table,
@@ -88,7 +88,7 @@ async def put_row(
         "Item": {**item, "rangeKey": {"S": longer_range_key(row)}},
         "ReturnConsumedCapacity": "TOTAL",
     }
-    # A write whose condition fails has taken a unit too.
+    # The first write, whose condition failed, has consumed a unit too.
     return 1.0 + _units(await client.call("dynamodb", "PutItem", other))
 
 
@@ -104,27 +104,21 @@ async def put_compressed(
 
 
 async def query_items(client: Client, settings: PageHitSettings, key: WindowKey) -> list[Item]:
-    """All items of a window, most hits first."""
+    """Returns all items of a window, most hits first."""
     request: dict[str, Any] = {
         "TableName": settings.table,
         "KeyConditionExpression": "hashKey = :window",
         "ExpressionAttributeValues": {":window": {"S": key.period.hash_key(key.brand, key.start)}},
         "ScanIndexForward": False,
     }
-    items: list[Item] = []
-    while True:
-        answer = await client.call("dynamodb", "Query", request)
-        items += answer["Items"]
-        if "LastEvaluatedKey" not in answer:
-            return items
-        request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+    return [item async for item in query_all(client, request)]
 
 
 async def query_rows(client: Client, settings: PageHitSettings, key: WindowKey) -> RowColumns:
     rows: list[WindowRow] = []
     for item in await query_items(client, settings, key):
         rows += rows_of(item)
-    # Keys sort like numbers up to eight digits only.
+    # Keys sort as numbers only up to eight digits.
     return columns_of(in_order(rows))
 
 

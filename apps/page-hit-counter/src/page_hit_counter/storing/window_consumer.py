@@ -1,9 +1,9 @@
-"""The consumer: stores the counts of closed windows.
+"""The consumer stores the counts of closed windows.
 
 It speaks the protocol in which Kinesis Analytics calls a Lambda function as its destination:
 records with an id and data in base64, each answered with Ok or DeliveryFailed. A record that could
-not be stored is sent again. A malformed one is acknowledged, because sending it again would not
-help, and set aside in a table.
+not be stored is sent again. A malformed record is set aside in a table and acknowledged, because
+sending it again would not help.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from msgspec import Meta
 from page_hit_counter.monitoring.service_figures import ServiceFigures
 from page_hit_counter.pagehits_settings import BRAND, PageHitSettings
 from page_hit_counter.processing.page_visits import ASSET_ID_MAX, RESOURCE_TYPE_CHARACTERS_MAX
-from page_hit_counter.service.concurrent_calls import run_all
+from page_hit_counter.service.concurrency import run_all
 from page_hit_counter.storing.closed_windows import WindowKey
 from page_hit_counter.storing.page_hits_table import put_row
 from page_hit_counter.storing.window_rows import WindowRow
@@ -34,7 +34,7 @@ OK, DELIVERY_FAILED = "Ok", "DeliveryFailed"
 PUTS_AT_A_TIME = 16
 SET_ASIDE_SECONDS = 14 * 86_400
 HITS_MAX = 2**31 - 1
-"""May have more than the eight digits of a range key: lists sort rows by their hits."""
+"""Hits may have more than the eight digits of a range key, because lists sort rows by hits."""
 SET_ASIDE_CHARACTERS_MAX = 300_000
 
 
@@ -77,10 +77,10 @@ async def deliver(
     clock: Clock = system_clock,
     figures: ServiceFigures | None = None,
 ) -> dict[str, Any]:
-    """Store the records of an event; the answer says what became of each.
+    """Stores the records of an event. Returns the result of each record.
 
-    Counts that are too low are dropped only when the event has whole windows: otherwise it is not
-    known which those are."""
+    Low counts are dropped only when the event has whole windows; in a part of a window it is not
+    known which counts are low."""
     began = perf_counter()
     deliveries: list[DeliveredRecord] = []
     results: dict[str, str] = {}
@@ -91,23 +91,24 @@ async def deliver(
             results[record["recordId"]] = await set_aside(
                 client, settings, record, str(error), clock()
             )
+    # Rows that are dropped as too low are acknowledged too.
     results.update((delivery.record_id, OK) for delivery in deliveries)
     kept = deliveries
     if has_whole_windows:
         kept = without_low_counts(deliveries, settings.kept_assets)
     stored = await run_all((_store(client, settings, each) for each in kept), PUTS_AT_A_TIME)
-    results.update((one.record_id, one.result) for one in stored)
+    results.update((record.record_id, record.result) for record in stored)
     if figures is not None:
         figures.add("consumerRuns")
         figures.add("consumerMs", 1_000 * (perf_counter() - began))
-        figures.add("writeUnits", sum(one.units for one in stored))
-        figures.add("consumerFailures", sum(one.result != OK for one in stored))
+        figures.add("writeUnits", sum(record.units for record in stored))
+        figures.add("consumerFailures", sum(record.result != OK for record in stored))
     names = [record["recordId"] for record in event["records"]]
     return {"records": [{"recordId": name, "result": results[name]} for name in names]}
 
 
 def records_of(key: WindowKey, rows: list[WindowRow]) -> list[dict[str, Any]]:
-    """The rows of a closed window, as records for `deliver`."""
+    """Returns the rows of a closed window as records for `deliver`."""
     timestamp = datetime.fromtimestamp(key.start, UTC).strftime("%Y-%m-%d %H:%M:%S")
     records = []
     for number, row in enumerate(rows):
@@ -129,7 +130,8 @@ def records_of(key: WindowKey, rows: list[WindowRow]) -> list[dict[str, Any]]:
 def without_low_counts(
     deliveries: list[DeliveredRecord], kept_assets: int
 ) -> list[DeliveredRecord]:
-    """The rows of assets with at least as many hits as the last one that is kept, by window."""
+    """Returns, for each window, the rows of its most popular assets: `kept_assets` of them, and
+    more when several have as many hits as the last."""
     totals: dict[WindowKey, dict[int, int]] = {}
     for _, key, row in deliveries:
         assets = totals.setdefault(key, {})
@@ -143,7 +145,8 @@ def without_low_counts(
 
 
 def _read(settings: PageHitSettings, record: dict[str, Any]) -> DeliveredRecord:
-    """Raises `ValueError` when it is malformed, `TypeError` when its data is not text."""
+    """Reads a record. Raises `ValueError` when it is malformed, `TypeError` when its data is not
+    text."""
     hits = _decode(b64decode(record.get("data", ""), validate=True))
     period = next((each for each in settings.periods if each.code == hits.period), None)
     if period is None:
@@ -173,7 +176,7 @@ async def _store(
 async def set_aside(
     client: Client, settings: PageHitSettings, record: dict[str, Any], reason: str, now: float
 ) -> str:
-    """Keep a malformed record for people to see; returns what became of that."""
+    """Keeps a malformed record in a table for people to look at. Returns OK or DELIVERY_FAILED."""
     item = {
         "recordId": {"S": record["recordId"]},
         "data": {"S": str(record.get("data", ""))[:SET_ASIDE_CHARACTERS_MAX]},

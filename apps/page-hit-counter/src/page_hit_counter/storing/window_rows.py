@@ -1,7 +1,7 @@
 """Rows of a closed window: its counts in order of hits, down to those of the 500th asset.
 
-Assets are ranked by all their hits, whatever sections these came through, and either all rows of an
-asset are kept or none. Assets that share the lowest count are all kept, up to a limit.
+Assets are ranked by their hits over all sections, and either all rows of an asset are kept or none
+of them. Assets that share the lowest count are all kept, up to a limit.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ Kind = tuple[int, str, str]
 
 
 class WindowRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """One count of a closed window. A list of a day reads tens of thousands of them, which a struct
-    makes twice as fast as a named tuple would."""
+    """One count of a closed window. A list of a day reads tens of thousands of rows, and structs
+    are twice as fast as named tuples."""
 
     asset_id: int
     section_id: int
@@ -44,16 +44,16 @@ class WindowRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     @property
     def facets(self) -> tuple[int, int, str, str]:
-        """All but its hits."""
+        """All attributes except the hits."""
         return self.asset_id, self.section_id, self.paid_type, self.resource_type
 
 
 class ClosedRows(NamedTuple):
-    """What a window held for one brand."""
+    """The counts of a window for one brand."""
 
     rows: list[WindowRow]
     hits: int
-    """Of all rows, including those that are not kept."""
+    """The hits of all rows, including those that are not kept."""
     filtered: dict[str, int]
     """Visits that were not counted, by reason."""
 
@@ -95,17 +95,17 @@ def rows_by_brand(
 
 @dataclass(frozen=True, slots=True)
 class RowColumns:
-    """The rows of a window, column by column: a list of a day is summed up over tens of thousands
-    of rows, and reads few of their facets."""
+    """The rows of a window, column by column. A list of a day sums up tens of thousands of rows but
+    needs the facets of few of them."""
 
     assets: array[int]
     hits: array[int]
     facets: array[int]
-    """Of each row, its place among the kinds."""
+    """For each row, the index of its kind."""
     kinds: list[msgspec.Raw]
-    """As JSON: a list of a hundred assets needs few of them."""
+    """The kinds as JSON; they are decoded on demand, because a list needs few of them."""
     rows_per_asset: int
-    """At most: an asset may be visited through several sections."""
+    """The most rows that an asset has, which may be visited through several sections."""
 
     def __len__(self) -> int:
         return len(self.assets)
@@ -121,11 +121,11 @@ class RowColumns:
 
 
 class ColumnsHeader(msgspec.Struct, array_like=True):
-    """The line before the columns in a packed window."""
+    """The first line of a packed window, before the columns."""
 
     count: int
     types: str
-    """Of the three arrays."""
+    """The type codes of the three arrays."""
     kinds: list[msgspec.Raw]
     rows_per_asset: int
 
@@ -144,7 +144,7 @@ def columns_of(rows: Sequence[WindowRow]) -> RowColumns:
 
 
 def summed(windows: Sequence[RowColumns]) -> list[WindowRow]:
-    """The hits of each asset and kind in all these windows together."""
+    """Returns the hits of each asset and kind, summed over windows, in order of hits."""
     totals: dict[tuple[int, Kind], int] = {}
     get = totals.get
     for rows in windows:
@@ -157,7 +157,7 @@ def summed(windows: Sequence[RowColumns]) -> list[WindowRow]:
 
 
 def in_order(rows: Iterable[WindowRow]) -> list[WindowRow]:
-    """Most hits first: the first row of an asset is its most popular one."""
+    """Sorts rows by hits, most first, so that the first row of an asset is its most popular."""
     return sorted(rows, key=lambda row: (-row.hits, row.facets))
 
 
@@ -168,16 +168,16 @@ def _array(numbers: Sequence[int]) -> array[int]:
 def pack(rows: Sequence[WindowRow]) -> bytes:
     columns = columns_of(rows)
     arrays = (columns.assets, columns.hits, columns.facets)
-    types = "".join(one.typecode for one in arrays)
+    types = "".join(numbers.typecode for numbers in arrays)
     header = msgspec.json.encode(
         ColumnsHeader(len(rows), types, columns.kinds, columns.rows_per_asset)
     )
-    content = b"".join(_little_endian(one).tobytes() for one in arrays)
+    content = b"".join(_little_endian(numbers).tobytes() for numbers in arrays)
     return zlib.compress(header + b"\n" + content, COMPRESSION_LEVEL)
 
 
 def _little_endian(numbers: array[int]) -> array[int]:
-    """As it is in the database, whichever the machine."""
+    """Returns an array in the byte order of the database, whatever the machine's is."""
     if sys.byteorder == "big":
         numbers = numbers[:]
         numbers.byteswap()
@@ -185,7 +185,8 @@ def _little_endian(numbers: array[int]) -> array[int]:
 
 
 def pack_most(rows: list[WindowRow], bytes_max: int) -> bytes:
-    """As many as fit, the most popular first: made-up paid types could exceed any item."""
+    """Packs as many rows as fit, the most popular first. Clients can make up paid types, and with
+    them more rows than fit into an item."""
     packed = pack(rows)
     while len(packed) > bytes_max:
         rows = rows[: len(rows) * 3 // 4]
@@ -201,7 +202,7 @@ _decode_rows = msgspec.json.Decoder(list[WindowRow]).decode
 def unpack(data: bytes) -> RowColumns:
     header, line, content = zlib.decompress(data).partition(b"\n")
     if not line:
-        # Windows of older versions were written row by row.
+        # Older versions of this service wrote windows row by row.
         return columns_of(_decode_rows(header))
     count, types, kinds, repeated = msgspec.structs.astuple(_decode_header(header))
     arrays, start = [], 0

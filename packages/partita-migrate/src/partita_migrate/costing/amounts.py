@@ -1,4 +1,4 @@
-"""Figures as people read them."""
+"""Formats figures for people."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import math
 
 
 def percent(share: float) -> str:
-    """What is there is never 0%."""
+    """Formats a share; one above zero is never shown as 0%."""
     return "less than 1%" if 0 < share < 0.005 else f"{share:.0%}"
 
 
 def amount(number: float, digits: int = 4) -> str:
-    """A figure with as many digits as matter."""
+    """Formats a number with as many digits as matter."""
     if number == 0 or abs(number) >= 10**digits:
         return f"{number:,.0f}"
     if abs(number) < 1:
@@ -20,7 +20,7 @@ def amount(number: float, digits: int = 4) -> str:
 
 
 def money(amount: float, currency: str) -> str:
-    """Whole units where cents do not matter."""
+    """Formats an amount of money, in whole units where cents do not matter."""
     sign = "$" if currency == "USD" else f"{currency} "
     if amount == 0:
         return f"{sign}0"

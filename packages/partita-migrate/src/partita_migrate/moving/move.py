@@ -19,10 +19,11 @@ from partita_migrate.moving.loading.row_filters import parts_of
 from partita_migrate.moving.logs import log_of
 from partita_migrate.moving.logs.move_source import MoveSource
 from partita_migrate.moving.logs.source_changes import SourceLog
+from partita_migrate.moving.processes.move_lock import locked
 from partita_migrate.moving.target_access.target_client import TargetClient
 from partita_migrate.moving.target_access.target_items import TargetItems
 from partita_migrate.row_store.row_store import primary_keys
-from partita_migrate.row_store.state_store import StateStore, StoredFacts, locked, state_path
+from partita_migrate.row_store.state_store import StateStore, StoredFacts, state_path
 from partita_migrate.understanding.schema.inventory import Inventory, read_inventory
 from partita_migrate.workspace.migration_folder import Folder
 
@@ -63,7 +64,7 @@ class Move:
     def __post_init__(self) -> None:
         parts = parts_of(self.inventory, self.begun.where)
         self.items = TargetItems(self.design, self.state, primary_keys(self.inventory), parts)
-        self.homes = self.items.homes
+        self.entities = self.items.entities
 
     @property
     def position(self) -> int:
@@ -170,6 +171,6 @@ def _check_same(
     if begun.fingerprint != fingerprint(design):
         raise PartitaError(f"{begun.model} has changed since the load was begun with it. {again}")
     if begun.source != str(origin.address):
-        raise PartitaError(f"The load was begun from {begun.source}, not {origin.address}. {again}")
+        raise PartitaError(f"This load reads {begun.source}, not {origin.address}. {again}")
     if begun.endpoint != (endpoint or ""):
-        raise PartitaError(f"The load was begun to {begun.endpoint}, not {endpoint}. {again}")
+        raise PartitaError(f"This load writes to {begun.endpoint}, not {endpoint}. {again}")

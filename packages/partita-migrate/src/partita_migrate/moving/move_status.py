@@ -15,6 +15,7 @@ from partita_migrate.model.proofs import TEST
 from partita_migrate.moving.loading.load_report import LANES, ReadLane, TableLoad
 from partita_migrate.moving.loading.load_report import REPORT as LOAD_REPORT
 from partita_migrate.moving.move import BEGUN, LOADED, POSITION_FACT, MoveOptions
+from partita_migrate.moving.processes.move_lock import LOCK
 from partita_migrate.moving.switching.move_phase import (
     BACKWARD,
     FINISHED,
@@ -28,7 +29,7 @@ from partita_migrate.moving.switching.move_phase import (
 )
 from partita_migrate.moving.switching.target_write_block import CLOSED, SavedPolicies
 from partita_migrate.moving.verifying.verify import REPORT, VerifyReport
-from partita_migrate.row_store.state_store import LOCK, MOVE, StoredFacts, state_path
+from partita_migrate.row_store.state_store import MOVE, StoredFacts, state_path
 from partita_migrate.workspace.migration_folder import ANALYSIS, INVENTORY, PLAN, Folder
 
 LISTED_MAX = 100
@@ -42,18 +43,24 @@ FILES = (
 
 
 class StageStatus(Struct, frozen=True, kw_only=True):
+    """One stage: whether it is done, and a few words on how far it is."""
+
     name: str
     is_done: bool
     said: str = ""
 
 
 class ListedReject(Struct, frozen=True, kw_only=True):
+    """A reject, without its row."""
+
     table: str
     key: str
     reason: str
 
 
 class MoveStatus(Struct, kw_only=True):
+    """Everything that `status` shows."""
+
     folder: str
     source: str = ""
     endpoint: str = ""
@@ -76,10 +83,11 @@ class MoveStatus(Struct, kw_only=True):
 
 
 def status(folder: Folder) -> MoveStatus:
+    """Returns how far the migration in a folder is."""
     facts = StoredFacts(state_path(folder), LISTED_MAX)
     begun = facts.get(BEGUN, MoveOptions)
     phase = facts.get(PHASE, MovePhase) or MovePhase(FORWARD if begun else "")
-    verified = _verified(folder)
+    verified = _read_verification(folder)
     current = MoveStatus(
         folder=str(folder.path),
         holder=_holder(folder.path / MOVE / LOCK),
@@ -109,7 +117,7 @@ def status(folder: Folder) -> MoveStatus:
             StageStatus(name=name, is_done=all(folder.has(file) for file in files))
             for name, files in FILES
         ),
-        StageStatus(name="load", is_done=is_loaded, said=_loaded(current.tables)),
+        StageStatus(name="load", is_done=is_loaded, said=_describe_load(current.tables)),
         StageStatus(
             name="follow",
             is_done=is_loaded and current.is_followed,
@@ -118,7 +126,7 @@ def status(folder: Folder) -> MoveStatus:
         StageStatus(
             name="verify",
             is_done=verified is not None and verified.is_right and is_loaded,
-            said="" if verified is None else _compared(verified),
+            said="" if verified is None else _describe_verification(verified),
         ),
         StageStatus(name="cutover", is_done=phase.name in (BACKWARD, FINISHED)),
         StageStatus(name="finish", is_done=phase.name == FINISHED),
@@ -126,7 +134,7 @@ def status(folder: Folder) -> MoveStatus:
     return current
 
 
-def _verified(folder: Folder) -> VerifyReport | None:
+def _read_verification(folder: Folder) -> VerifyReport | None:
     if not folder.has(REPORT):
         return None
     report = folder.read_json(REPORT, VerifyReport)
@@ -147,12 +155,12 @@ def _tables(facts: StoredFacts) -> list[TableLoad]:
     return list(tables.values())
 
 
-def _loaded(tables: list[TableLoad]) -> str:
+def _describe_load(tables: list[TableLoad]) -> str:
     rows, expected = sum(table.rows for table in tables), sum(table.expected for table in tables)
     return f"{rows:,} of {max(rows, expected):,} rows" if tables else ""
 
 
-def _compared(verified: VerifyReport) -> str:
+def _describe_verification(verified: VerifyReport) -> str:
     kind = "a sample" if verified.is_sample else "all"
     left = verified.different - verified.repaired
     outcome = f"{left:,} difference{'' if left == 1 else 's'}" if left else "nothing differs"

@@ -31,7 +31,7 @@ QUIT = "quit"
 
 
 class RunReport(Struct, kw_only=True, omit_defaults=True):
-    """What a run did."""
+    """The outcome of a run."""
 
     stages: list[str] = field(default_factory=list)
     """The stages that ran, in order."""

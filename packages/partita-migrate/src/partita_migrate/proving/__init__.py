@@ -1,1 +1,2 @@
-"""A design is a claim, and `test` is its proof: the source's own rows, asked on both sides."""
+"""Stage `test`: proves a design. The source's own rows are loaded, and both sides answer every
+statement."""

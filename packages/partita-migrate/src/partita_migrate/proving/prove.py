@@ -1,4 +1,5 @@
-"""Stage `test`: a design on a server, asked what the source is asked."""
+"""Stage `test`: runs a design's requests on a server and the statements on the source, and
+compares."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ from partita_migrate.proving.nonfunctional_checks.capacity_rehearsal import Capa
 from partita_migrate.proving.nonfunctional_checks.concurrency_checks import load_checks
 from partita_migrate.proving.nonfunctional_checks.restore_checks import recovery_checks
 from partita_migrate.proving.parameter_sets.collation_variants import collation_problems
-from partita_migrate.proving.parameter_sets.matching_rows import taken_rows
+from partita_migrate.proving.parameter_sets.matching_rows import matching_rows
 from partita_migrate.proving.parameter_sets.parameter_draw import ParameterDraw
 from partita_migrate.proving.proof_run.model_file_lines import ModelLines
 from partita_migrate.proving.proof_run.proof_results import (
@@ -71,20 +72,20 @@ from partita_migrate.workspace.migration_folder import Folder
 from partita_migrate.workspace.stage_progress import Progress, silent
 
 ALL_ROWS_MAX = 200_000
-"""A source with more rows is sampled, unless every row is asked for."""
+"""A source with more rows is sampled, unless `--all` asks for every row."""
 SAMPLE_ROWS = 1000
 STAGED_ROWS = "rows.db"
-"""Not `rows`, which older versions laid out differently: their unfinished runs read the rows
+"""The name differs from older versions, whose file had another layout: their runs read the rows
 again."""
 WRITE_ROWS = 30
-"""Of each table, in the private copy that writes run on."""
+"""Rows of each table in the private copy that writes run on."""
 STATEMENT_SECONDS_MAX = 3600
-"""Reading a whole table takes as long as it takes."""
+"""Reading a whole table may take an hour."""
 
 
 @dataclass(frozen=True)
 class DesignClaim:
-    """A design, and what it is to be proven on."""
+    """A design, and what it is proven on."""
 
     folder: Folder
     name: str
@@ -98,12 +99,13 @@ class DesignClaim:
 
     @property
     def tables(self) -> list[SourceTable]:
-        return [one for one in self.inventory.tables if one.is_readable and one.columns]
+        return [table for table in self.inventory.tables if table.is_readable and table.columns]
 
 
 @dataclass(frozen=True)
-class TestServer:
-    """Where it is proven: a server, a name before each table, files that go afterwards."""
+class ProofServer:
+    """The server that a design is proven on, with a prefix of table names and a folder for
+    temporary files."""
 
     server: DynamoDBClient
     address: str
@@ -122,14 +124,20 @@ def test(
     ask: Callable[[str], str] | None = None,
     progress: Progress = silent,
 ) -> ProofRun:
+    """Proves a design: makes items of the source's rows, loads them, and compares the answers of
+    every statement.
+
+    `sample` is the number of rows of each table, `is_all` takes every row, and `is_resumed` reuses
+    what a stopped run has finished.
+    """
     started = time.monotonic()
-    claim = _claim(folder, name)
+    claim = _read_claim(folder, name)
     with (
         connect(folder, ask) as source,
         source.limit(STATEMENT_SECONDS_MAX),
         SourceSnapshot(source, claim.inventory) as snapshot,
     ):
-        counts = _counts(claim, source)
+        counts = _count_rows(claim, source)
         is_whole = is_all or (sample is None and sum(counts.values()) <= ALL_ROWS_MAX)
         path = folder.path / RUNS / f"unfinished.{name.removesuffix('.toml')}.jsonl"
         head = RunHead(
@@ -137,14 +145,14 @@ def test(
             source=str(source.address),
             is_all=is_whole,
             rows=counts,
-            statements={one.name: one.statement or "" for one in claim.patterns},
+            statements={pattern.name: pattern.statement or "" for pattern in claim.patterns},
         )
         with (
             UnfinishedRun(path, head, is_resumed=is_resumed) as unfinished,
-            _place(endpoint, unfinished) as place,
+            _open_server(endpoint, unfinished) as place,
             ExitStack() as stack,
         ):
-            staging = _staged(claim, snapshot, unfinished, progress)
+            staging = _stage_rows(claim, snapshot, unfinished, progress)
             stack.callback(staging.close)
             making = StagedItems(unfinished.space / "items", claim.design, claim.inventory, staging)
             stack.callback(making.close)
@@ -153,14 +161,14 @@ def test(
             if not is_whole:
                 part = _SampleCopy(claim, source, staging, place, sample or SAMPLE_ROWS, stack)
                 read_side, loaded, rows = part.snapshot, part.making, part.staging
-            stack.callback(_drop, place, claim.design, unfinished)
-            _load(loaded, claim.design, place, unfinished, progress)
+            stack.callback(_drop_tables, place, claim.design, unfinished)
+            _load_items(loaded, claim.design, place, unfinished, progress)
             draw = ParameterDraw(rows, claim.inventory)
             reads = ReadProof(
                 claim.design, claim.inventory, read_side, place.server, draw, place.prefix
             )
             writes = stack.enter_context(_write_proof(claim, source, staging, place))
-            functional = _functional(claim, reads, writes, unfinished, progress)
+            functional = _prove_patterns(claim, reads, writes, unfinished, progress)
             keys = [
                 *making.problems.values(),
                 *_ranges(claim),
@@ -177,37 +185,37 @@ def test(
                 summary=_summary(functional, len(keys)),
                 acceptance=making.acceptance(counts),
                 way_back=making.way_back(),
-                keys=[ModelLines(folder, name).of_key(one) for one in keys],
+                keys=[ModelLines(folder, name).of_key(pattern) for pattern in keys],
                 functional=functional,
                 non_functional=[
                     *unfinished.checks(
-                        "rates", lambda: _rehearsed(claim, rows, loaded, making.count(), place)
+                        "rates", lambda: _rehearse(claim, rows, loaded, making.count(), place)
                     ),
                     *unfinished.checks(
                         "load", lambda: load_checks(place.server, claim.design, place.prefix)
                     ),
                 ],
-                recovery=unfinished.checks("recovery", lambda: _recovered(claim, place)),
+                recovery=unfinished.checks("recovery", lambda: _check_recovery(claim, place)),
                 user_acceptance=user_acceptance(folder, claim.patterns),
             )
-    _keep(folder, run)
+    _write_results(folder, run)
     return run
 
 
-def _claim(folder: Folder, name: str) -> DesignClaim:
+def _read_claim(folder: Folder, name: str) -> DesignClaim:
     volumes = read_volumes(folder)
     design = read_design(folder, name)
     patterns = read_patterns(folder, volumes.inventory).patterns
-    wrong = list(find_unknown_names(subject_of(design, patterns, volumes)))
-    if wrong:
+    unknown = list(find_unknown_names(subject_of(design, patterns, volumes)))
+    if unknown:
         raise PartitaError(
-            f"{folder.path / name} cannot be loaded: {wrong[0].place}, {wrong[0].message}"
+            f"{folder.path / name} cannot be tested: {unknown[0].place}, {unknown[0].message}"
         )
     return DesignClaim(folder, name, design, patterns, volumes)
 
 
-def _keep(folder: Folder, run: ProofRun) -> None:
-    """The last run, and every run under its date, so that progress shows."""
+def _write_results(folder: Folder, run: ProofRun) -> None:
+    """Writes `test.json` and a copy of it under the run's date, so that progress can be seen."""
     (folder.path / RUNS).mkdir(exist_ok=True)
     date = run.at.replace(":", "").replace("+0000", "Z")
     folder.write_json(f"{RUNS}/{date}.{run.model.removesuffix('.toml')}.json", run)
@@ -215,9 +223,9 @@ def _keep(folder: Folder, run: ProofRun) -> None:
 
 
 @contextmanager
-def _place(endpoint: str | None, unfinished: UnfinishedRun) -> Iterator[TestServer]:
-    """A private server, or tables with names of their own on another one: those of a run that was
-    stopped, if there are some."""
+def _open_server(endpoint: str | None, unfinished: UnfinishedRun) -> Iterator[ProofServer]:
+    """Yields a private server, or a prefix for tables on another server: that of a stopped run, if
+    there is one."""
     with ExitStack() as stack:
         space = Path(stack.enter_context(TemporaryDirectory(prefix="partita-test-")))
         address = endpoint if endpoint is not None else stack.enter_context(private_server())
@@ -228,19 +236,20 @@ def _place(endpoint: str | None, unfinished: UnfinishedRun) -> Iterator[TestServ
         left = unfinished.left
         if left is not None and left.endpoint == endpoint:
             prefix = left.prefix
-        yield TestServer(server, shown, prefix, space)
+        yield ProofServer(server, shown, prefix, space)
 
 
 # Rows.
 
 
-def _staged(
+def _stage_rows(
     claim: DesignClaim, snapshot: SourceSnapshot, unfinished: UnfinishedRun, progress: Progress
 ) -> StagedRows:
     staging = StagedRows(unfinished.space / STAGED_ROWS, claim.inventory, claim.design)
     total = sum(table.row_count for table in claim.tables)
     done = 0
     for table in claim.tables:
+        # A stopped run may have staged this table already.
         if not staging.has(table.name):
             for count in staging.fill(table.name, snapshot.rows(table)):
                 progress("Rows", min(done + count, total), total)
@@ -248,8 +257,8 @@ def _staged(
     return staging
 
 
-def _counts(claim: DesignClaim, source: SourceDatabase) -> dict[str, int]:
-    """As the source itself counts, in the same transaction."""
+def _count_rows(claim: DesignClaim, source: SourceDatabase) -> dict[str, int]:
+    """Returns the source's own row counts, in the same transaction."""
     return {
         table.name: int(source.rows(f"SELECT count(*) FROM {source.relation(table)}")[0][0])
         for table in claim.tables
@@ -257,14 +266,14 @@ def _counts(claim: DesignClaim, source: SourceDatabase) -> dict[str, int]:
 
 
 class _SampleCopy:
-    """Some rows of each table, in a private copy, which is what reads are asked of then."""
+    """Some rows of each table in a private copy, which then answers the statements."""
 
     def __init__(
         self,
         claim: DesignClaim,
         source: SourceDatabase,
         whole: StagedRows,
-        place: TestServer,
+        place: ProofServer,
         count: int,
         stack: ExitStack,
     ) -> None:
@@ -272,7 +281,7 @@ class _SampleCopy:
         try:
             copy = stack.enter_context(private_copy(source, claim.inventory, rows))
         except CopyNotPossible as reason:
-            raise PartitaError(f"{reason} A sample needs one; --all does without.") from reason
+            raise PartitaError(f"{reason} A sample needs one; --all does not.") from reason
         self.snapshot = SourceSnapshot(copy, claim.inventory, is_streamed=False)
         self.staging = StagedRows(place.space / "sample", claim.inventory, claim.design)
         for table in claim.tables:
@@ -286,14 +295,14 @@ class _SampleCopy:
         stack.callback(self.making.close)
 
 
-def _load(
+def _load_items(
     making: StagedItems,
     design: Design,
-    place: TestServer,
+    place: ProofServer,
     unfinished: UnfinishedRun,
     progress: Progress,
 ) -> None:
-    """What a server that outlives a run has acknowledged is not put again."""
+    """Loads the items; those that a stopped run has loaded already are skipped."""
     left = unfinished.left
     done = _items_left(place, design) if left is not None and left.prefix == place.prefix else 0
     skipped = min(done, left.items) if left is not None else 0
@@ -311,24 +320,26 @@ def _load(
             )
 
 
-def _items_left(place: TestServer, design: Design) -> int:
-    """More than any run would have loaded, if the tables of a stopped run are all there; else 0,
-    and none of them is."""
+def _items_left(place: ProofServer, design: Design) -> int:
+    """Returns more than any number of items when the tables of a stopped run all exist; otherwise
+    deletes what is left of them and returns 0."""
     names = [
-        one for one in list_tables(place.server) if place.prefix and one.startswith(place.prefix)
+        table_name
+        for table_name in list_tables(place.server)
+        if place.prefix and table_name.startswith(place.prefix)
     ]
-    wanted = {place.prefix + table.name for table in design.tables}
-    is_whole = wanted <= set(names)
+    expected_names = {place.prefix + table.name for table in design.tables}
+    is_whole = expected_names <= set(names)
     for name in names:
-        if not is_whole or name not in wanted:
+        if not is_whole or name not in expected_names:
             delete_table(place.server, name)
     return sys.maxsize if is_whole else 0
 
 
-def _drop(place: TestServer, design: Design, unfinished: UnfinishedRun) -> None:
-    there = set(list_tables(place.server))
+def _drop_tables(place: ProofServer, design: Design, unfinished: UnfinishedRun) -> None:
+    existing = set(list_tables(place.server))
     for table in design.tables:
-        if place.prefix + table.name in there:
+        if place.prefix + table.name in existing:
             place.server.call("DeleteTable", TableName=place.prefix + table.name)
     unfinished.forget_loaded()
 
@@ -338,13 +349,13 @@ def _drop(place: TestServer, design: Design, unfinished: UnfinishedRun) -> None:
 
 @contextmanager
 def _write_proof(
-    claim: DesignClaim, source: SourceDatabase, staging: StagedRows, place: TestServer
+    claim: DesignClaim, source: SourceDatabase, staging: StagedRows, place: ProofServer
 ) -> Iterator[WriteProof | str]:
-    """Or why writes cannot be run here."""
-    if all(one.operation in ("read", "aggregate") for one in claim.patterns):
+    """Yields the proof of writes, or a sentence that says why writes cannot be run here."""
+    if all(pattern.operation in ("read", "aggregate") for pattern in claim.patterns):
         yield "No pattern writes."
         return
-    rows = sampled_rows(staging, claim.inventory, WRITE_ROWS, _taken(claim, staging))
+    rows = sampled_rows(staging, claim.inventory, WRITE_ROWS, _rows_to_change(claim, staging))
     with ExitStack() as stack:
         try:
             copy = stack.enter_context(private_copy(source, claim.inventory, rows))
@@ -363,17 +374,17 @@ def _write_proof(
         yield proof
 
 
-def _taken(claim: DesignClaim, staging: StagedRows) -> Iterator[tuple[str, Item]]:
-    """Rows that the writes would change, so that their proof changes some."""
+def _rows_to_change(claim: DesignClaim, staging: StagedRows) -> Iterator[tuple[str, Item]]:
+    """Yields rows that the write statements would change, so that the proof changes some."""
     statements = PatternStatements(SchemaLookup(claim.inventory))
     for pattern in claim.patterns:
         with suppress(NotExact):
             statement = statements.of(pattern)
             if isinstance(statement, Modification):
-                yield from taken_rows(staging, claim.inventory, statement)
+                yield from matching_rows(staging, claim.inventory, statement)
 
 
-def _functional(
+def _prove_patterns(
     claim: DesignClaim,
     reads: ReadProof,
     writes: WriteProof | str,
@@ -385,59 +396,63 @@ def _functional(
     served: dict[str, list[PatternAccess]] = {}
     for access in claim.design.access:
         served.setdefault(access.pattern, []).append(access)
-    unserved = {one.pattern: one.why for one in claim.design.unserved}
-    found = []
+    unserved = {
+        unserved_pattern.pattern: unserved_pattern.why for unserved_pattern in claim.design.unserved
+    }
+    proofs = []
     for number, pattern in enumerate(claim.patterns):
         progress("Patterns", number, len(claim.patterns))
         accesses = served.get(pattern.name, [])
         if not accesses:
             why = unserved.get(pattern.name, "no request of the model serves it")
-            found.append(_without(pattern, "unserved", why))
+            proofs.append(_without_proof(pattern, "unserved", why))
             continue
         try:
             statement = statements.of(pattern)
         except NotExact as reason:
-            found.append(_without(pattern, "unproven", str(reason)))
+            proofs.append(_without_proof(pattern, "unproven", str(reason)))
             continue
-        known = unfinished.of(pattern.name)
-        if known is not None:
-            found.append(known)
+        finished = unfinished.of(pattern.name)
+        if finished is not None:
+            proofs.append(finished)
             continue
         line = lines.of_pattern(pattern.name)
         if isinstance(statement, ResolvedQuery):
-            found.append(reads.of(pattern, statement, accesses, line))
+            proofs.append(reads.of(pattern, statement, accesses, line))
         elif accesses[0].request == "TTL":
-            found.append(_without(pattern, "unproven", "the service deletes when it likes"))
+            proofs.append(
+                _without_proof(pattern, "unproven", "DynamoDB deletes expired items at any time")
+            )
         elif isinstance(writes, str):
-            found.append(_without(pattern, "unproven", writes))
+            proofs.append(_without_proof(pattern, "unproven", writes))
         else:
-            found.append(writes.of(pattern, statement, accesses, line))
-        unfinished.add(found[-1])
+            proofs.append(writes.of(pattern, statement, accesses, line))
+        unfinished.add(proofs[-1])
     progress("Patterns", len(claim.patterns), len(claim.patterns))
-    return found
+    return proofs
 
 
-def _rehearsed(
-    claim: DesignClaim, staging: StagedRows, making: StagedItems, items: int, place: TestServer
+def _rehearse(
+    claim: DesignClaim, staging: StagedRows, making: StagedItems, items: int, place: ProofServer
 ) -> list[ProofCheck]:
     calls_max = claim.folder.section("test", ProofSettings).load_calls
     if not calls_max:
-        said = "[test] load_calls in migration.toml is 0."
-        return [ProofCheck(name="stated rates and peaks", outcome="not done", detail=said)]
+        detail = "[test] load_calls in migration.toml is 0."
+        return [ProofCheck(name="stated rates and peaks", outcome="not done", detail=detail)]
     rehearsal = CapacityRehearsal(
         claim.design, claim.patterns, claim.volumes, staging, making, items, calls_max
     )
     return rehearsal.checks(place.server.endpoint, place.prefix)
 
 
-def _recovered(claim: DesignClaim, place: TestServer) -> list[ProofCheck]:
+def _check_recovery(claim: DesignClaim, place: ProofServer) -> list[ProofCheck]:
     if not claim.folder.section("test", ProofSettings).recovery:
-        said = "[test] recovery in migration.toml is false."
-        return [ProofCheck(name="back up, lose, restore", outcome="not done", detail=said)]
+        detail = "[test] recovery in migration.toml is false."
+        return [ProofCheck(name="back up, lose, restore", outcome="not done", detail=detail)]
     return recovery_checks(place.server, claim.design, place.prefix)
 
 
-def _without(pattern: AccessPattern, verdict: Verdict, why: str) -> PatternProof:
+def _without_proof(pattern: AccessPattern, verdict: Verdict, why: str) -> PatternProof:
     return PatternProof(
         pattern=pattern.name,
         operation=pattern.operation,
@@ -448,7 +463,8 @@ def _without(pattern: AccessPattern, verdict: Verdict, why: str) -> PatternProof
 
 
 def _ranges(claim: DesignClaim) -> Iterator[KeyProblem]:
-    """Requests in whose range items of another type lie, which nothing filters out."""
+    """Yields requests whose key range also contains items of another type that no filter
+    removes."""
     planner = ReadPlanner(claim.design, claim.inventory)
     for access in claim.design.access:
         for other in planner.types_met(access):
@@ -460,7 +476,7 @@ def _ranges(claim: DesignClaim) -> Iterator[KeyProblem]:
 
 
 def _summary(functional: list[PatternProof], key_problems: int) -> ProofSummary:
-    verdicts = [one.verdict for one in functional]
+    verdicts = [proof.verdict for proof in functional]
     return ProofSummary(
         proven=verdicts.count("proven"),
         differs=verdicts.count("differs"),

@@ -1,7 +1,7 @@
-"""Every item of a design, made of the staged rows, with what is wrong with its keys.
+"""Makes every item of a design from the staged rows, and records what is wrong with its keys.
 
-Items are kept beside the rows, so that what was checked is what is loaded. Memory stays flat: keys
-are compared in SQLite, by their hashes.
+The items are stored beside the rows, so that what was checked is what is loaded. Memory stays flat:
+keys are compared in SQLite, by their hashes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from partita_migrate.model.design import Design, Entity, SecondaryIndex, TableDe
 from partita_migrate.model.items.item_maker import ItemMaker, row_of
 from partita_migrate.model.keys.key_formats import NotEncodable
 from partita_migrate.proving.proof_run.proof_results import KeyProblem, RowAcceptance, WayBackCheck
-from partita_migrate.row_store.row_store import CHUNK_ROWS
+from partita_migrate.row_store.row_store import CHUNK_ROWS, primary_keys
 from partita_migrate.row_store.staged_rows import StagedRows
 from partita_migrate.understanding.schema.column_refs import ColumnRef
 from partita_migrate.understanding.schema.inventory import Inventory, SourceTable, is_derived
@@ -36,7 +36,8 @@ EXAMPLES_MAX = 3
 
 
 class _KeyNotes(msgspec.Struct, kw_only=True):
-    """What was found while items were made."""
+    """Everything that was recorded while items were made; stored after each step for a resumed
+    run."""
 
     problems: list[tuple[tuple[str, str], KeyProblem]]
     imported: dict[str, int]
@@ -47,7 +48,7 @@ class _KeyNotes(msgspec.Struct, kw_only=True):
 
 
 class StagedItems:
-    """Makes the items of all entities, and notes what is wrong."""
+    """Makes the items of all entities and records what is wrong."""
 
     def __init__(
         self, path: Path, design: Design, inventory: Inventory, staging: StagedRows
@@ -55,9 +56,7 @@ class StagedItems:
         self.design = design
         self.inventory = inventory
         self.staging = staging
-        self.maker = ItemMaker(
-            staging, {table.name: table.primary_key for table in inventory.tables}
-        )
+        self.maker = ItemMaker(staging, primary_keys(inventory))
         self.problems: dict[tuple[str, str], KeyProblem] = {}
         self.imported: dict[str, int] = {}
         self.items: dict[str, int] = {}
@@ -65,6 +64,8 @@ class StagedItems:
         self.failed: dict[str, int] = {}
         self.inexact: dict[str, str] = {}
         self._db = sqlite3.connect(path, isolation_level=None)
+        # A kill of the process loses the step that it was at; nothing here has to survive a power
+        # failure, because a run can be repeated.
         self._db.execute("PRAGMA journal_mode = TRUNCATE")
         self._db.execute("PRAGMA synchronous = OFF")
         self._db.execute("CREATE TABLE IF NOT EXISTS made (step TEXT PRIMARY KEY, notes BLOB)")
@@ -77,7 +78,7 @@ class StagedItems:
         self._db.close()
 
     def make(self, progress: Progress) -> None:
-        """What an earlier run made and noted before it was stopped stays."""
+        """Makes all items, except for what an earlier run finished before it was stopped."""
         tables = [table for table in self.inventory.tables if self._entities(table.name)]
         done = self._done()
         for number, table in enumerate(tables):
@@ -94,7 +95,8 @@ class StagedItems:
         self._find_large_collections()
 
     def _step(self, name: str, run: Callable[[], None]) -> None:
-        """Together with what was noted until then."""
+        """Runs a step and stores it together with everything recorded so far, in one
+        transaction."""
         self._db.execute("BEGIN")
         run()
         notes = msgspec.json.encode(
@@ -150,7 +152,7 @@ class StagedItems:
                 if not entity.is_guard and entity.rows == "each":
                     is_imported = True
                     again |= row_of(entity, item)
-                chunk.append(self._kept(place, home, entity, item))
+                chunk.append(self._stored_item(place, home, entity, item))
             if reasons:
                 self.failed[table.name] = self.failed.get(table.name, 0) + 1
                 self.failures.setdefault(table.name, []).extend(reasons[:EXAMPLES_MAX])
@@ -163,7 +165,7 @@ class StagedItems:
                 self._store(chunk)
         self._store(chunk)
 
-    def _kept(
+    def _stored_item(
         self, place: int, home: TableDesign, entity: Entity, item: Item
     ) -> tuple[object, ...]:
         self.items[entity.source] = self.items.get(entity.source, 0) + 1
@@ -182,11 +184,11 @@ class StagedItems:
     # Checks.
 
     def _check(self, table: TableDesign, entity: Entity, item: Item) -> bool:
-        """Whether the service would take an item."""
+        """True when DynamoDB would accept the item."""
         place = f"{table.name}, {entity.name}"
         is_right = True
-        homes: list[TableDesign | SecondaryIndex] = [table, *table.indexes]
-        for home in homes:
+        tables_and_indexes: list[TableDesign | SecondaryIndex] = [table, *table.indexes]
+        for home in tables_and_indexes:
             limits = (PARTITION_KEY_BYTES_MAX, SORT_KEY_BYTES_MAX)
             for key, most in zip(home.keys, limits, strict=False):
                 value = item.get(key.name)
@@ -210,29 +212,31 @@ class StagedItems:
         return is_right
 
     def _note(self, kind: str, place: str, detail: str) -> None:
-        known = self.problems.get((kind, place))
-        count = known.count + 1 if known is not None else 1
-        first = known.detail if known is not None else detail
+        earlier = self.problems.get((kind, place))
+        count = earlier.count + 1 if earlier is not None else 1
+        first = earlier.detail if earlier is not None else detail
         self.problems[kind, place] = KeyProblem(kind=kind, place=place, detail=first, count=count)
 
     def _find_repeats(self) -> None:
-        """Two rows under one key: the later one would overwrite the first."""
+        """Finds rows with the same key, of which the later one would overwrite the first."""
         repeated = self._db.execute(
             "SELECT place, key FROM items GROUP BY place, key HAVING count(*) > 1"
         )
         for place, key in repeated.fetchall():
-            found = self._db.execute(
+            repeats = self._db.execute(
                 "SELECT entity, item FROM items WHERE place = ? AND key = ? LIMIT 2", (place, key)
             ).fetchall()
             table = self.design.tables[place]
-            names = [table.entities[entity].name for entity, _ in found]
-            item = msgspec.json.decode(found[0][1], type=Item)
+            names = [table.entities[entity].name for entity, _ in repeats]
+            item = msgspec.json.decode(repeats[0][1], type=Item)
             shown = ", ".join(
-                f"{one.name}={next(iter(item[one.name].values()))}" for one in table.keys
+                f"{key_attribute.name}={next(iter(item[key_attribute.name].values()))}"
+                for key_attribute in table.keys
             )
             kind = "two rows in one item" if names[0] == names[1] else "two types in one item"
             self._note(kind, f"{table.name}, {' and '.join(dict.fromkeys(names))}", shown)
-            # A batch with one key twice would be refused; the first row stands for all.
+            # BatchWriteItem refuses a batch that has a key twice, so only the first row's item
+            # stays.
             self._db.execute(
                 "DELETE FROM items WHERE place = ? AND key = ? AND id NOT IN"
                 " (SELECT min(id) FROM items WHERE place = ? AND key = ?)",
@@ -243,38 +247,40 @@ class StagedItems:
         for place, table in enumerate(self.design.tables):
             if not any(index.kind == "local" for index in table.indexes):
                 continue
-            found = self._db.execute(
+            large_collections = self._db.execute(
                 "SELECT sum(size) FROM items WHERE place = ? GROUP BY part"
                 f" HAVING sum(size) > {ITEM_COLLECTION_BYTES_MAX}",
                 (place,),
             )
-            for (size,) in found:
+            for (size,) in large_collections:
                 self._note("collection too large", table.name, f"{size:,} bytes")
 
-    def _compare_row(self, table: SourceTable, made: Item, row: Item) -> None:
-        """Whether a row can be made again of its items."""
-        wanted = {
+    def _compare_row(self, table: SourceTable, remade: Item, row: Item) -> None:
+        """Checks that a row can be made again from its items."""
+        expected = {
             column.name: row[column.name]
             for column in table.columns
             if column.name in row and not is_derived(column)
         }
-        if {name: _loosely(made.get(name)) for name in wanted} != {
-            name: _loosely(value) for name, value in wanted.items()
+        if {name: _loosely(remade.get(name)) for name in expected} != {
+            name: _loosely(value) for name, value in expected.items()
         }:
-            lost = [name for name in wanted if _loosely(made.get(name)) != _loosely(wanted[name])]
+            lost = [
+                name for name in expected if _loosely(remade.get(name)) != _loosely(expected[name])
+            ]
             self.inexact[table.name] = f"no item holds {', '.join(lost[:5])} as it was"
 
-    # What was found.
+    # Results.
 
     def acceptance(self, counts: dict[str, int]) -> list[RowAcceptance]:
-        """`counts`: the rows that the source has of each table."""
-        found = []
+        """Returns what became of the rows; `counts` are the source's row counts by table."""
+        rows = []
         for table in self.inventory.tables:
             processed = self.staging.count(table.name)
             failed = self.failed.get(table.name, 0)
             imported = self.imported.get(table.name, 0)
             skipped = processed - imported - failed
-            found.append(
+            rows.append(
                 RowAcceptance(
                     table=table.name,
                     processed=processed,
@@ -287,7 +293,7 @@ class StagedItems:
                     errors=self.failures.get(table.name, []),
                 )
             )
-        return found
+        return rows
 
     def _why_skipped(self, table: str) -> str:
         if any(entity.unless for _, _, entity in self._entities(table)):
@@ -295,8 +301,10 @@ class StagedItems:
         holders = self._holders(table)
         if holders:
             return f"no items of its own: what is read of it is in the items of {holders}"
-        out = next((one.why for one in self.design.left_out if one.column == f"{table}.*"), None)
-        return out or "the design has no items for it"
+        why = next(
+            (column.why for column in self.design.left_out if column.column == f"{table}.*"), None
+        )
+        return why or "the design has no items for it"
 
     def _holders(self, table: str) -> str:
         names = {
@@ -309,23 +317,23 @@ class StagedItems:
         return ", ".join(sorted(names))
 
     def way_back(self) -> list[WayBackCheck]:
-        found = []
+        checks = []
         for table in self.inventory.tables:
             own = [entity for _, _, entity in self._entities(table.name) if entity.holds_rows]
             why = self.inexact.get(table.name, "")
             if not own:
                 why = self._why_skipped(table.name)
-            found.append(WayBackCheck(table=table.name, is_exact=not why, why=why))
-        return found
+            checks.append(WayBackCheck(table=table.name, is_exact=not why, why=why))
+        return checks
 
     def all_items(self, skipped: int = 0) -> Iterator[tuple[str, Item]]:
-        """(table, item), one of each key, without so many that come first."""
-        found = self._db.execute(
+        """Yields (table, item), one for each key, without the first `skipped` ones."""
+        last_skipped = self._db.execute(
             "SELECT id FROM items ORDER BY id LIMIT 1 OFFSET ?", (max(skipped - 1, 0),)
         ).fetchone()
-        if skipped and found is None:
+        if skipped and last_skipped is None:
             return
-        last = int(found[0]) if skipped else 0
+        last = int(last_skipped[0]) if skipped else 0
         decode = msgspec.json.Decoder(Item).decode
         while True:
             chunk = self._db.execute(
@@ -351,8 +359,8 @@ def _hash(item: Item, names: list[str]) -> bytes:
 
 
 def _loosely(value: object) -> object:
-    """A number that the model keeps as text is the same number."""
+    """Treats a number that the model keeps as text as the same number."""
     if isinstance(value, dict) and len(value) == 1:
-        ((kind, held),) = value.items()
-        return str(held) if kind in ("S", "N") else held
+        ((kind, content),) = value.items()
+        return str(content) if kind in ("S", "N") else content
     return value

@@ -1,1 +1,2 @@
-"""Rows of the source on their way: staged by `test`, kept by a move for as long as it lasts."""
+"""Rows of the source on this machine: staged for a run of `test`, or kept for as long as a move
+lasts."""

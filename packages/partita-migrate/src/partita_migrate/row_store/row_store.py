@@ -52,12 +52,12 @@ def lookup_columns(design: Design, inventory: Inventory) -> dict[str, list[tuple
 
 
 class ColumnLookup(NamedTuple):
-    """How rows of a table are looked up by some of its columns."""
+    """A lookup of a table's rows by some of its columns."""
 
     columns: tuple[str, ...]
     folds: tuple[str, ...]
     """How the collation of each column compares; empty for byte by byte."""
-    home: str
+    stored_in: str
     """The SQLite column with their text; empty when the table has to be searched."""
 
     def text(self, values: Sequence[AttributeValue]) -> str:
@@ -123,7 +123,8 @@ class RowStore:
         )
 
     def _create_indexes(self, table: str, *, is_unique: bool) -> None:
-        """`is_unique`: whether no two rows have the same primary key, as texts."""
+        """Creates the indexes; `is_unique` when no two rows have the same text for a primary
+        key."""
         place, unique = self._places[table], "UNIQUE " if is_unique else ""
         self._run(f"CREATE {unique}INDEX IF NOT EXISTS t{place}pk ON t{place} (pk)")
         for name in self._lookup_names(table):
@@ -171,13 +172,13 @@ class RowStore:
     def _lookup(self, table: str, columns: tuple[str, ...]) -> ColumnLookup:
         lookup = self._lookups.get((table, columns))
         if lookup is None:
-            home = ""
+            stored_in = ""
             if self._is_identity(table, columns):
-                home = "pk"
+                stored_in = "pk"
             elif columns in self.lookup_columns[table]:
-                home = f"k{self.lookup_columns[table].index(columns)}"
+                stored_in = f"k{self.lookup_columns[table].index(columns)}"
             folds = tuple(self._folds.get(ColumnRef(table, name), "") for name in columns)
-            lookup = self._lookups[table, columns] = ColumnLookup(columns, folds, home)
+            lookup = self._lookups[table, columns] = ColumnLookup(columns, folds, stored_in)
         return lookup
 
     def matching(
@@ -186,19 +187,20 @@ class RowStore:
         """Returns the rows with these values, in the order of their primary keys."""
         lookup = self._lookup(table, tuple(columns))
         text = lookup.text(values)
-        if lookup.home:
-            return self._cached(table, lookup.home, text)
-        return self._searched(table, lookup, text)
+        if lookup.stored_in:
+            return self._matches(table, lookup.stored_in, text)
+        rows = [row for row in self.rows(table) if lookup.text_of(row) == text]
+        return self._ordered(table, rows)
+
+    def _matches(self, table: str, column: str, text: str) -> Sequence[Item]:
+        """Returns the rows with a text in a lookup column; `StateStore` knows when it may cache."""
+        return self._cached(table, column, text)
 
     def _stored_matches(self, table: str, column: str, text: str) -> Sequence[Item]:
         matches = self._run(
             f"SELECT row FROM t{self._places[table]} WHERE {column} = ?", (text,)
         ).fetchall()
         return self._ordered(table, [self.decode(row) for (row,) in matches])
-
-    def _searched(self, table: str, lookup: ColumnLookup, text: str) -> Sequence[Item]:
-        rows = [row for row in self.rows(table) if lookup.text_of(row) == text]
-        return self._ordered(table, rows)
 
     def _ordered(self, table: str, rows: list[Item]) -> list[Item]:
         if len(rows) > 1:

@@ -24,7 +24,8 @@ class StagedRows(RowStore):
 
     def __init__(self, path: Path, inventory: Inventory, design: Design) -> None:
         super().__init__(path, inventory, design)
-        # A killed process loses the table that it was filling, and keeps the others.
+        # A killed process loses the table that it was filling, and keeps the others. Nothing here
+        # has to survive a power failure: a run can be repeated.
         self._run("PRAGMA journal_mode = TRUNCATE")
         self._run("PRAGMA synchronous = OFF")
         self._run("CREATE TABLE IF NOT EXISTS staged (name TEXT PRIMARY KEY, n INT)")
@@ -37,6 +38,8 @@ class StagedRows(RowStore):
 
     def fill(self, table: str, rows: Iterable[Item]) -> Iterator[int]:
         """Replaces the rows of a table; yields after each chunk how many there are by now."""
+        # In one transaction, which in SQLite includes the definition of tables: `has` is true of a
+        # table with all its rows, or not at all.
         self._run("BEGIN")
         self._run(f"DROP TABLE IF EXISTS t{self._places[table]}")
         self._create_table(table)
@@ -94,11 +97,11 @@ class StagedRows(RowStore):
     def most_frequent(self, table: str, columns: Sequence[str]) -> Item | None:
         """Returns a row with the values that most rows share."""
         lookup = self._lookup(table, tuple(columns))
-        if not lookup.home:
+        if not lookup.stored_in:
             return self._most_counted(table, columns)
         most = self._run(
-            f"SELECT min(row) FROM t{self._places[table]} WHERE {lookup.home} IS NOT NULL"
-            f" GROUP BY {lookup.home} ORDER BY count(*) DESC LIMIT 1"
+            f"SELECT min(row) FROM t{self._places[table]} WHERE {lookup.stored_in} IS NOT NULL"
+            f" GROUP BY {lookup.stored_in} ORDER BY count(*) DESC LIMIT 1"
         ).fetchone()
         return self.decode(most[0]) if most else None
 

@@ -7,10 +7,7 @@ target has the items; a killed process goes on from the last commit.
 
 from __future__ import annotations
 
-import fcntl
-import os
 import sqlite3
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -18,8 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from partita.database.item.attribute_values import AttributeValue, Item
-from partita.errors import PartitaError
+from partita.database.item.attribute_values import Item
 from partita_migrate.model.design import Design
 from partita_migrate.row_store.row_store import RowStore
 from partita_migrate.understanding.schema.inventory import Inventory
@@ -28,14 +24,11 @@ from partita_migrate.workspace.migration_folder import Folder
 MOVE = "move"
 """The folder of the move inside the migration folder."""
 STATE = "state.db"
-LOCK = "lock"
 CACHED_ROWS = 10_000
 CACHE_KB = 48 * 1024
 READER_CACHE_KB = 8 * 1024
 """The cache of each reading process; several of them share the memory of a move."""
 BUSY_SECONDS = 5.0
-LOCK_SECONDS = 3.0
-"""How long the lock is waited for: worker processes of a killed command end a moment after it."""
 
 Value = TypeVar("Value")
 
@@ -69,6 +62,7 @@ class StoredFacts:
             ).fetchall()
 
     def get(self, name: str, kind: type[Value]) -> Value | None:
+        """Returns a fact; None without one."""
         value = self._values.get(name)
         return None if value is None else msgspec.json.decode(value, type=kind)
 
@@ -110,6 +104,7 @@ class StateStore(RowStore):
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
+        """Commits the block's changes together, or none of them."""
         self.begin()
         try:
             yield
@@ -119,6 +114,7 @@ class StateStore(RowStore):
         self.commit()
 
     def begin(self) -> None:
+        # Takes the write lock now, not at the first write, where waiting for it could fail.
         self._run("BEGIN IMMEDIATE")
 
     def commit(self) -> None:
@@ -178,14 +174,14 @@ class StateStore(RowStore):
             pass
         place = self._places[table]
         stored = self._run(f"SELECT position, row FROM t{place} WHERE pk = ?", (key,)).fetchone()
-        kept = StoredRow(stored[0], self.decode(stored[1])) if stored else None
-        self._remember(table, key, kept)
-        return kept
+        row = StoredRow(stored[0], self.decode(stored[1])) if stored else None
+        self._remember(table, key, row)
+        return row
 
-    def _remember(self, table: str, key: str, kept: StoredRow | None) -> None:
+    def _remember(self, table: str, key: str, row: StoredRow | None) -> None:
         if len(self._rows) >= CACHED_ROWS:
             self._rows.clear()
-        self._rows[table, key] = kept
+        self._rows[table, key] = row
 
     def put(self, table: str, row: Item, position: int) -> None:
         stored = self.stored(table, row)
@@ -212,19 +208,13 @@ class StateStore(RowStore):
 
     # Reading.
 
-    def matching(
-        self, table: str, columns: Sequence[str], values: Sequence[AttributeValue]
-    ) -> Sequence[Item]:
-        """In the order of their primary keys."""
-        lookup = self._lookup(table, tuple(columns))
-        text = lookup.text(values)
-        if lookup.home == "pk" and not self._is_frozen:
-            kept = self.find(table, text)
-            return [kept.row] if kept is not None else []
-        if lookup.home:
-            find = self._cached if self._is_frozen else self._stored_matches
-            return find(table, lookup.home, text)
-        return self._searched(table, lookup, text)
+    def _matches(self, table: str, column: str, text: str) -> Sequence[Item]:
+        if self._is_frozen:
+            return self._cached(table, column, text)
+        if column == "pk":
+            stored = self.find(table, text)
+            return [stored.row] if stored is not None else []
+        return self._stored_matches(table, column, text)
 
     def some_rows(self, table: str, after: int, count: int) -> list[tuple[int, Item]]:
         """Returns (number, row) for up to `count` rows behind a number."""
@@ -256,6 +246,7 @@ class StateStore(RowStore):
     def claim(self, owners: Mapping[bytes, int]) -> dict[bytes, int]:
         """Records which entity and row own these item keys; returns the keys that another row owns
         already."""
+        # Nearly always all keys are new, which one statement for all of them shows.
         before = self._db.total_changes
         self._db.executemany("INSERT OR IGNORE INTO keys VALUES (?, ?)", list(owners.items()))
         if self._db.total_changes - before == len(owners):
@@ -298,37 +289,3 @@ class StateStore(RowStore):
 
 def state_path(folder: Folder) -> Path:
     return folder.path / MOVE / STATE
-
-
-@contextmanager
-def locked(folder: Folder) -> Iterator[int]:
-    """Holds the lock of the folder for this process and for the processes that inherit it."""
-    home = folder.path / MOVE
-    try:
-        home.mkdir(exist_ok=True)
-        handle = os.open(home / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
-    except OSError as error:
-        raise PartitaError(f"Cannot write in {home}: {error.strerror}.") from error
-    try:
-        if not _lock(handle):
-            holder = os.pread(handle, 100, 0).decode(errors="replace").strip()
-            raise PartitaError(
-                f"Another command is working on {folder.path}: {holder}; wait for it or stop it."
-            )
-        os.ftruncate(handle, 0)
-        os.pwrite(handle, f"process {os.getpid()}\n".encode(), 0)
-        yield handle
-    finally:
-        os.close(handle)
-
-
-def _lock(handle: int) -> bool:
-    end = time.monotonic() + LOCK_SECONDS
-    while True:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return True
-        except BlockingIOError:
-            if time.monotonic() > end:
-                return False
-            time.sleep(0.05)

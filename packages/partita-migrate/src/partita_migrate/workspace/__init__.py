@@ -1,1 +1,1 @@
-"""TODO: what this package is for."""
+"""The migration folder, and how stages report their progress."""

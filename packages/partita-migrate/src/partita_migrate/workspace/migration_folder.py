@@ -1,7 +1,8 @@
-"""A migration folder: what people write in `migration.toml`, and what the stages write beside it.
+"""A migration folder: `migration.toml`, which people write, and the files that the stages write
+beside it.
 
-Every file is written whole, in a stable order, so that two runs compare well; a stage that fails
-leaves what was there before.
+Every file is written whole and in a stable order, so that two runs can be compared; a stage that
+fails leaves the earlier files as they were.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ PLAN = "plan.json"
 ANALYSIS = "analysis.json"
 
 SECTIONS = ("source", "goals", "analyze", "expect", "model", "estimate", "create", "test")
-"""Of `migration.toml`; each stage reads its own with `Folder.section`."""
+"""The sections of `migration.toml`; each stage reads its own with `Folder.section`."""
 
 WRITTEN_BY = {INVENTORY: "plan", PLAN: "plan", ANALYSIS: "analyze"}
 
@@ -40,14 +41,14 @@ class SourceSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     password_env: str | None = None
     password_file: str | None = None
     schemas: list[str] = field(default_factory=list)
-    """PostgreSQL only; empty for all that are not the system's."""
+    """PostgreSQL only; empty for all but the system's schemas."""
     tables: list[str] = field(default_factory=list)
-    """Names or patterns with * and ?; empty for all."""
+    """Names, or patterns with * and ?; empty for all tables."""
     exclude: list[str] = field(default_factory=list)
     references: list[str] = field(default_factory=list)
     """Foreign keys that the schema does not declare: "child.column = parent.column"."""
     foreign_keys: bool = False
-    """SQLite only: whether the application's sessions say PRAGMA foreign_keys = ON."""
+    """SQLite only: true when the application's sessions run PRAGMA foreign_keys = ON."""
     connect_seconds_max: Positive = 10
     statement_seconds_max: Positive = 30
 
@@ -81,16 +82,17 @@ class Folder:
         return folder
 
     def section(self, name: str, kind: type[Settings]) -> Settings:
-        """One section of `migration.toml`; without it, what an empty one means."""
+        """Returns one section of `migration.toml`; a missing section has its defaults."""
         assert name in SECTIONS
         return _convert(self._sections.get(name, {}), kind, f"{self.path / SETTINGS}, [{name}]")
 
     @property
     def source(self) -> SourceSettings:
+        """The section `[source]`; a password in it is refused."""
         section = self._sections.get("source")
         if isinstance(section, dict) and "password" in section:
             raise PartitaError(
-                f"{self.path / SETTINGS}, [source] holds a password; keep it in an environment"
+                f"{self.path / SETTINGS}, [source] contains a password; keep it in an environment"
                 " variable named by password_env, or in a file named by password_file."
             )
         return self.section("source", SourceSettings)
@@ -103,7 +105,7 @@ class Folder:
         try:
             return msgspec.json.decode(_read_bytes(path), type=kind)
         except msgspec.DecodeError as error:
-            raise PartitaError(f"{path} is not as it should be: {error}.") from error
+            raise PartitaError(f"{path} does not have the expected form: {error}.") from error
 
     def read_toml(self, name: str, kind: type[Content]) -> Content:
         path = self._written(name)
@@ -113,7 +115,8 @@ class Folder:
         return self.write_bytes(name, to_json(content))
 
     def write_toml(self, name: str, content: Any, comment: str = "") -> Path:
-        """Without what is None; `comment` goes above, each of its lines after a #."""
+        """Writes a TOML file without None values; each line of `comment` goes above it after a
+        #."""
         import tomli_w
 
         above = "".join(f"# {line}".rstrip() + "\n" for line in comment.splitlines())
@@ -124,7 +127,7 @@ class Folder:
         return self.write_bytes(name, text.encode())
 
     def write_bytes(self, name: str, content: bytes) -> Path:
-        """Whole or not at all: a reader never meets half a file."""
+        """Writes a file whole or not at all: a reader never sees half of it."""
         path = self.path / name
         unfinished = path.with_name(f".{path.name}.{os.getpid()}")
         try:
@@ -140,12 +143,12 @@ class Folder:
         if not path.is_file():
             stage = WRITTEN_BY.get(name)
             advice = f"; run `partita migrate {stage}` first" if stage else ""
-            raise PartitaError(f"{path} is not there{advice}.")
+            raise PartitaError(f"{path} does not exist{advice}.")
         return path
 
 
 def to_json(content: Any) -> bytes:
-    """As every stage writes it and `--json` prints it."""
+    """Encodes as every stage writes and as `--json` prints."""
     return msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n"
 
 
@@ -169,7 +172,7 @@ def _convert(content: Any, kind: type[Content], where: str) -> Content:
     try:
         return msgspec.convert(content, kind)
     except msgspec.ValidationError as error:
-        raise PartitaError(f"{where} is not as it should be: {error}.") from error
+        raise PartitaError(f"{where} does not have the expected form: {error}.") from error
 
 
 def _without_none(content: Any) -> Any:

@@ -1,12 +1,12 @@
-"""How a stage tells how far it is, to whoever watches."""
+"""The progress of a stage, reported to whoever shows it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 Progress = Callable[[str, int, int], None]
-"""What is being done, how much of it is done, and of how much."""
+"""Called with what is being done, how much of it is done, and how much there is in total."""
 
 
 def silent(description: str, done: int, total: int) -> None:
-    """For those who do not watch."""
+    """Reports nothing."""

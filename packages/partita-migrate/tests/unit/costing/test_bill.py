@@ -165,7 +165,7 @@ def test_prices_of_ones_own(tmp_path: Path) -> None:
     ("content", "sentence"),
     [
         ("region = ", "are not valid TOML"),
-        ('region = "x"', "are not as they should be"),
+        ('region = "x"', "do not have the expected form"),
     ],
 )
 def test_prices_that_are_none_are_refused_in_words(

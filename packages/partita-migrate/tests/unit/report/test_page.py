@@ -176,7 +176,7 @@ def test_a_broken_file_is_told_and_the_rest_is_shown(folder: Folder) -> None:
     written = report(folder)
     assert written.summary.headlines
     told = " ".join(written.unknowns)
-    assert told.count("analysis.json is not as it should be") == 1
+    assert told.count("analysis.json does not have the expected form") == 1
     assert "model.single-table.toml is not valid TOML" in told
     assert str(folder.path) not in told
     (folder.path / "analysis.json").unlink()

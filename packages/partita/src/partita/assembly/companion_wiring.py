@@ -1,12 +1,13 @@
-"""The processes beside a server that answer for further services: Step Functions, Lambda and the
-scheduler, where the package of these is installed."""
+"""Wires companions to a server: the processes that answer for Step Functions, Lambda and Scheduler.
+
+There are none unless the package partita-services is installed.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -14,7 +15,6 @@ from partita.assembly.database_engines import ServedDatabase
 from partita.assembly.serve_options import ServeOptions
 from partita.assembly.server_protection import ServerProtection, bucket_key
 from partita.assembly.service_registry import READS, WRITES, companion_services
-from partita.database.execution.embedded_database import EmbeddedDatabase
 from partita.database.logs.change_log.change_streams import last_sequence, streams_of
 from partita.database.operations.operation_context import OWN_REQUEST, ReadContext
 from partita.database.operations.streams.stream_operations import stream_arn
@@ -30,12 +30,13 @@ from partita.server.companions.companion_supervisor import CompanionProcess
 from partita.server.http.host_header import AllowedHosts
 from partita.server.protocol.service_model import SCHEDULER
 
-if TYPE_CHECKING:
-    from partita.database.shared.shared_database import SharedDatabase
-
 
 class CompanionWiring:
-    """They start when something is asked of them, or under way, or about to be called."""
+    """The companions of one server.
+
+    A companion starts with the first request for it. It starts with the server when the settings
+    name something that it has to call, or when its table shows that there is work to resume.
+    """
 
     def __init__(
         self,
@@ -50,6 +51,7 @@ class CompanionWiring:
         self._hosts = hosts
         self._fence = served.fence
         self._since = 0.0
+        self._is_leading = False
         self._last_sequences: dict[str, str] = {}
         self._stopping: list[asyncio.Future[None]] = []
         starting = {
@@ -63,18 +65,19 @@ class CompanionWiring:
         }
         self.peers = Peers(starting, served.leader, *protection.certificates)
         self.by_target: dict[bytes, LedCompanion] = {}
-        """By how the targets begin that they answer."""
+        """Companions by the prefix of the X-Amz-Target headers that they answer."""
         self.rest: LedCompanion | None = None
-        """Who answers the services whose protocol is REST."""
+        """The companion that answers services with a REST protocol."""
         for service in companion_services():
             led = LedCompanion(self.peers, service.name)
             if service.is_rest:
                 self.rest = led
             else:
-                self.by_target.update((one.target.encode(), led) for one in service.services)
+                targets = (answered.target.encode() for answered in service.services)
+                self.by_target.update((target, led) for target in targets)
 
     def _start(self, service: CompanionService) -> bytes:
-        """What a companion is told first."""
+        """Returns the first message to a companion: everything that it needs to start."""
         options, keys = self._options, self._protection.companion_keys
         may_upload = options.may_upload
         certificate, client_certificate = self._protection.certificates
@@ -98,15 +101,9 @@ class CompanionWiring:
         return msgspec.json.encode(begin)
 
     def begin(self) -> None:
-        """Requests are accepted, and the database may begin its background work."""
+        """Start background work; called once requests are accepted."""
         self._since = self._database.service.clock()
-        if isinstance(self._database, EmbeddedDatabase):
-            self._database.start()
-            found = _last_sequences(self._database.reads, self._options.settings.triggers)
-            self._last_sequences.update(found)
-            self._resume()
-        else:
-            self._database.start(self._led(self._database))
+        self._database.start(self._lead)
 
     def _resume(self) -> None:
         catalog, settings = self._database.service.catalog, self._options.settings
@@ -114,31 +111,38 @@ class CompanionWiring:
             if service.is_called(settings) or catalog.find(service.table) is not None:
                 self.peers.start(service.name)
 
-    def _led(self, database: SharedDatabase) -> Callable[[], None]:
-        """What happens when this server begins to lead, or ends."""
+    def _lead(self, is_leading: bool) -> None:
+        """Called when this server becomes the leader, and when it is no longer.
 
-        def led() -> None:
-            if database.leadership.lease is None:
-                self._stopping.append(asyncio.ensure_future(self.peers.stop()))
-            else:
-                database.read(sequences, OWN_REQUEST)(begin)
+        Only the leader runs companions, so that work in shared tables is done once.
+        """
+        self._is_leading = is_leading
+        if not is_leading:
+            self._stopping.append(asyncio.ensure_future(self.peers.stop()))
+            return
+        answer = self._database.read(self._read_sequences, OWN_REQUEST)
+        if isinstance(answer, bytes):
+            self._begin_leading(answer)
+        else:
+            answer(self._begin_leading)
 
-        def sequences(context: ReadContext, request: object) -> bytes:
-            triggers = self._options.settings.triggers
-            return msgspec.json.encode(dict(_last_sequences(context, triggers)))
+    def _read_sequences(self, context: ReadContext, request: object) -> bytes:
+        return msgspec.json.encode(dict(_last_sequences(context, self._options.settings.triggers)))
 
-        def begin(found: bytes | BaseException) -> None:
-            if isinstance(found, bytes) and database.leadership.lease is not None:
-                self._last_sequences.update(msgspec.json.decode(found, type=dict[str, str]))
-                self._resume()
-
-        return led
+    def _begin_leading(self, sequences: bytes | BaseException) -> None:
+        # Leadership may have ended while the sequence numbers were read.
+        if isinstance(sequences, bytes) and self._is_leading:
+            self._last_sequences.update(msgspec.json.decode(sequences, type=dict[str, str]))
+            self._resume()
 
 
 def _last_sequences(
     context: ReadContext, triggers: Sequence[TriggerSettings]
 ) -> Iterator[tuple[str, str]]:
-    """What the streams have last that triggers read from now on."""
+    """Yields the ARN and the last sequence number of each stream that a trigger reads from LATEST.
+
+    Companions start later than the server, and must not miss changes in between.
+    """
     for trigger in triggers:
         if trigger.table is None or trigger.starting_position != "LATEST":
             continue
@@ -148,11 +152,11 @@ def _last_sequences(
 
 
 NEEDS_SERVICES = ("triggers", "functions", "schedules", "sinks", "jobs", "stand_ins", "workflows")
-"""What only the package of services does something with."""
+"""Settings that have no effect without partita-services."""
 
 
 def check_settings(settings: ServerSettings) -> None:
-    """What a companion could not start with is told of before anything is served."""
+    """Raises for settings that a companion could not start with, before anything is served."""
     services = companion_services()
     for service in services:
         service.check_settings(settings)
@@ -160,6 +164,6 @@ def check_settings(settings: ServerSettings) -> None:
         for name in NEEDS_SERVICES:
             if getattr(settings, name) != getattr(ServerSettings(), name):
                 raise PartitaError(
-                    f"{SERVICES}, which the settings need for {name}, is not installed; to "
+                    f"The setting {name} needs {SERVICES}, which is not installed; to "
                     f"install it: {install_command(SERVICES)}"
                 )

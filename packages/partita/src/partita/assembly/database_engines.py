@@ -1,4 +1,4 @@
-"""The database of a server: in a folder, in memory, or in PostgreSQL."""
+"""Opens the database of a server: in a data folder, in memory, or in PostgreSQL."""
 
 from __future__ import annotations
 
@@ -13,19 +13,24 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from partita.assembly.serve_options import ServeOptions
 from partita.assembly.server_protection import (
-    KEYRING,
     ServerProtection,
     key_watch,
-    sealed_archive,
     sealed_buckets,
-    sealed_engine,
 )
 from partita.assembly.service_registry import ONLY_READS, PLAIN_READS, READS, WRITES
+from partita.database.execution.database_interface import DatabaseInterface
 from partita.database.execution.embedded_database import EmbeddedDatabase
 from partita.database.execution.response_cache import RESPONSE_CACHE_BYTES
 from partita.database.recovery.s3.object_buckets import ObjectBuckets
 from partita.database.storage.archive import Archive, FolderArchive
 from partita.database.storage.data_folder.embedded_engine import EmbeddedEngine
+from partita.database.storage.data_folder.keyring_access import (
+    KEYRING,
+    RECOVERY,
+    sealed_archive,
+    sealed_engine,
+    sealing,
+)
 from partita.database.storage.data_folder.lmdb_tree import LmdbEngine
 from partita.database.storage.engine import Engine
 from partita.foundation.clock import system_clock
@@ -37,18 +42,19 @@ from partita.server.http.http_messages import Handle
 from partita.server.large_requests.large_request_queue import LargeRequestQueue
 
 if TYPE_CHECKING:
-    from partita.database.shared.shared_database import SharedDatabase
     from partita.database.storage.sealing.keyring import Keyring
 
 ALONE = LeaderEndpoint("", "", is_here=True)
-"""A server with a database of its own leads itself."""
+"""The leader of an embedded database: the server itself."""
 MEMORY_FOLDER = Path("/dev/shm")
-RECOVERY = "recovery"
-"""The folder of the archive, in the data folder."""
 
 
 def _unguarded(handle: Handle) -> Handle:
     return handle
+
+
+def _advertise_nowhere(options: ServeOptions, url: str) -> None:
+    """There are no other servers."""
 
 
 def no_metrics() -> Iterator[MetricFamily]:
@@ -56,26 +62,33 @@ def no_metrics() -> Iterator[MetricFamily]:
 
 
 class ServedDatabase(NamedTuple):
-    """A database, and what a dispatcher is given of it."""
+    """A database with everything that a dispatcher needs of it."""
 
-    database: EmbeddedDatabase | SharedDatabase
+    database: DatabaseInterface
     operations: dict[str, Any]
     close: Callable[[], Awaitable[None]]
     leader: Callable[[], LeaderEndpoint | None]
-    """The server whose companions answer."""
+    """Returns the server that runs the companions, or None while there is no leader."""
     kept: str
-    """What becomes of the data, in words for the ready line."""
+    """Where the data is, in words for the ready line: `in memory`, `data in DIR`."""
     companions: Mapping[bytes, BackupService] = MappingProxyType({})
-    """Who answers for the database itself."""
+    """Services of the database itself, by the prefix of their targets."""
     guard: Callable[[Handle], Handle] = _unguarded
-    """What is around the handler of requests."""
+    """Wraps the handler of requests."""
     metric_families: Callable[[], Iterator[MetricFamily]] = no_metrics
     fence: Callable[[], str] = str
-    """The token that the writes of companions only count under, where there is one."""
+    """Returns the fencing token of this server's lease, which companions send with their writes.
+
+    It is empty for an embedded database, which no other server can write to.
+    """
+    advertise: Callable[[ServeOptions, str], None] = _advertise_nowhere
+    """Tells other servers the URL at which this one listens."""
+    in_folder: EmbeddedDatabase | None = None
+    """The database, if it has a data folder: it also keeps notes about files beside it."""
 
 
 async def open_database(options: ServeOptions, protection: ServerProtection) -> ServedDatabase:
-    told: dict[str, Any] = {
+    parameters: dict[str, Any] = {
         "clock": system_clock,
         "transient_seconds": options.transient_seconds,
         "is_lenient": options.is_lenient,
@@ -85,22 +98,22 @@ async def open_database(options: ServeOptions, protection: ServerProtection) -> 
     if options.storage is not None:
         from partita.assembly.shared_server import open_shared
 
-        told["buckets"] = _buckets(options)
-        return await open_shared(options.storage, options.storage_reads, told)
-    return _embedded(options, protection, told)
+        parameters["buckets"] = _buckets(options)
+        return await open_shared(options.storage, options.storage_reads, parameters)
+    return _embedded(options, protection, parameters)
 
 
 def _embedded(
-    options: ServeOptions, protection: ServerProtection, told: dict[str, Any]
+    options: ServeOptions, protection: ServerProtection, parameters: dict[str, Any]
 ) -> ServedDatabase:
     loop = asyncio.get_running_loop()
     engine = open_engine(options.data, durable=options.durable)
     files = archive = open_archive(options.data, durable=options.durable)
     keyring = protection.keyring
     if keyring is not None:
-        # A new key counts from now on, when nobody else has the folder.
+        # Opening the engine has locked the folder, so a new key can take effect now.
         protection.begin_keyring()
-        engine = told["sealed"] = sealed_engine(engine, keyring)
+        engine = parameters["sealed"] = sealed_engine(engine, keyring)
         archive = None if archive is None else sealed_archive(archive, keyring)
     cache_bytes = options.response_cache_bytes
     background = ThreadPoolExecutor(1, thread_name_prefix="partita-archive")
@@ -113,7 +126,7 @@ def _embedded(
         call_soon=loop.call_soon,
         call_from_thread=loop.call_soon_threadsafe,
         call_later=loop.call_later,
-        **told,
+        **parameters,
     )
     database.service.is_kept = options.data is not None
     watch = None
@@ -140,7 +153,10 @@ def _embedded(
         database.close()
 
     companions = {COPYING: _copies(database, files, keyring, options.data)}
-    return ServedDatabase(database, operations, close, lambda: ALONE, _kept(options), companions)
+    return ServedDatabase(
+        *(database, operations, close, lambda: ALONE, _kept(options), companions),
+        in_folder=None if options.data is None else database,
+    )
 
 
 def _buckets(options: ServeOptions) -> ObjectBuckets:
@@ -151,15 +167,10 @@ def _buckets(options: ServeOptions) -> ObjectBuckets:
 def _copies(
     database: EmbeddedDatabase, files: Archive | None, keyring: Keyring | None, data: Path | None
 ) -> BackupService:
-    assert database.service.recovery is not None
-    if keyring is None or data is None:
-        return BackupService(
-            database, files or database.service.recovery.archive, lambda plain: plain
-        )
-    assert files is not None
-    return BackupService(
-        database, files, lambda plain: sealed_archive(plain, keyring), data / KEYRING
-    )
+    recovery = database.service.recovery
+    assert recovery is not None
+    keyring_file = None if keyring is None or data is None else data / KEYRING
+    return BackupService(database, files or recovery.archive, sealing(keyring), keyring_file)
 
 
 def _kept(options: ServeOptions) -> str:
@@ -171,12 +182,12 @@ def _kept(options: ServeOptions) -> str:
 
 
 def open_engine(folder: Path | None, *, durable: bool = True) -> Engine:
-    """The engine over a data folder, or over one that nobody sees."""
+    """Opens the engine over a data folder, or over a private one for a database in memory."""
     if folder is not None:
         return EmbeddedEngine(folder, durable=durable)
     parent = MEMORY_FOLDER if MEMORY_FOLDER.is_dir() else None
     with TemporaryDirectory(prefix="partita-", dir=parent) as private:
-        # The folder goes at once: the open files live on until the process ends, however it ends.
+        # The folder is deleted at once: the open files live until the process ends, even by a kill.
         return LmdbEngine(Path(private), durable=False)
 
 

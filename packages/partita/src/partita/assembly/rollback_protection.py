@@ -1,7 +1,7 @@
-"""What a database remembers of files beside it, so that older copies of these do not pass for them.
+"""Detects older copies of the users file or the audit log in a data folder.
 
-The users that were accepted last, and how far the audit log has come. Whoever puts back all of a
-folder puts back these notes with it.
+The database notes which users file was accepted last and how long the audit log was. Restoring the
+whole folder restores these notes too, so that is not detected.
 """
 
 from __future__ import annotations
@@ -28,29 +28,31 @@ NOTE_SECONDS: Final = 5.0
 
 
 class RollbackNotes:
+    """The notes in the database, read at the start and written as the files change."""
+
     def __init__(self, database: EmbeddedDatabase) -> None:
         self._database = database
 
     def accepted(self) -> AcceptedUsersFile | None:
-        found = self._database.latest.get(ACCESS_KEY)
-        return None if found is None else msgspec.msgpack.decode(found, type=AcceptedUsersFile)
+        note = self._database.latest.get(ACCESS_KEY)
+        return None if note is None else msgspec.msgpack.decode(note, type=AcceptedUsersFile)
 
     def note_accepted(self, accepted: AcceptedUsersFile) -> None:
         self._put(ACCESS_KEY, msgspec.msgpack.encode(accepted))
 
     def audited(self, name: str) -> AuditPosition | None:
-        """How far the log of that name had come."""
-        found = self._database.latest.get(AUDIT_KEY)
-        if found is None:
+        """Returns the end of the audit log that was noted last, or None for another log."""
+        note = self._database.latest.get(AUDIT_KEY)
+        if note is None:
             return None
-        noted, position = msgspec.msgpack.decode(found, type=tuple[str, AuditPosition])
-        return position if noted == name else None
+        noted_name, position = msgspec.msgpack.decode(note, type=tuple[str, AuditPosition])
+        return position if noted_name == name else None
 
     def note_audited(self, name: str, position: AuditPosition) -> None:
         self._put(AUDIT_KEY, msgspec.msgpack.encode((name, position)))
 
     def _put(self, key: bytes, value: bytes) -> None:
-        self._database.write(partial(_put, key, value), OWN_REQUEST, _tell)
+        self._database.write(partial(_put, key, value), OWN_REQUEST, _log_failure)
 
 
 def _put(key: bytes, value: bytes, context: WriteContext, request: Request) -> bytes:
@@ -58,13 +60,13 @@ def _put(key: bytes, value: bytes, context: WriteContext, request: Request) -> b
     return b""
 
 
-def _tell(result: bytes | DynamoDBError) -> None:
+def _log_failure(result: bytes | DynamoDBError) -> None:
     if isinstance(result, DynamoDBError):
         logger.error("The database could not note users or the audit log: %s", result)
 
 
 class AuditRollbackNotes:
-    """Notes every few seconds how far an audit log has come, and at its end."""
+    """Notes the end of the audit log every few seconds, and when the server stops."""
 
     def __init__(self, log: AuditLog, notes: RollbackNotes, name: str) -> None:
         self._log = log
@@ -82,7 +84,7 @@ class AuditRollbackNotes:
         self._timer = self._loop.call_later(NOTE_SECONDS, self._look)
 
     async def _note(self) -> None:
-        """What is on the disk for sure: after a power failure, a note must not be ahead."""
+        """Note the synced end: after a power failure, a note must not be ahead of its log."""
         try:
             position = await asyncio.to_thread(self._log.synced)
         except OSError as error:

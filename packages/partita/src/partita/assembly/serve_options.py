@@ -1,4 +1,4 @@
-"""What a server is told when it starts."""
+"""The options of `partita serve`, as the server takes them."""
 
 from __future__ import annotations
 
@@ -23,58 +23,60 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class ServeOptions:
+    """Everything that one server is started with; the command line and the tests build it."""
+
     host: str
     port: int
     data: Path | None
-    """The folder of the database; without one it is in memory."""
+    """The data folder; without one the database is in memory."""
     durable: bool = True
-    """Whether a write waits for the disk."""
+    """True when a write is acknowledged only after it is on disk."""
     storage: str | None = None
-    """The URL of a PostgreSQL database, which others may serve too, instead of the folder."""
+    """The URL of a PostgreSQL database instead of a folder; several servers may share it."""
     storage_reads: str | None = None
-    """The URL of a replica of it, for reads that need not be strongly consistent."""
+    """The URL of a PostgreSQL replica for eventually consistent reads."""
     advertise: str = ""
-    """The host under which the other servers of that database reach this one."""
+    """The host name at which other servers of the shared database reach this one."""
 
     transient_seconds: float = 0.0
-    """For how long tables are CREATING, UPDATING and DELETING."""
+    """How long tables stay CREATING, UPDATING and DELETING."""
     is_lenient: bool = False
-    """Whether tables are created that the service refuses and clients of DynamoDB Local ask for."""
+    """True to create tables that the service refuses but DynamoDB Local accepts."""
     capacity: str = OFF
     schedules: Sequence[ScheduledChange] = ()
     response_cache_bytes: int | None = None
-    """0 switches the response cache off; without it there is a default."""
+    """The size of the response cache: 0 switches it off, None takes the default."""
 
     settings: ServerSettings = field(default_factory=ServerSettings)
     settings_folder: Path = Path()
-    """Where functions and files that the settings name are looked for."""
+    """The folder to which paths in the settings are relative."""
     time_scale: float = 1.0
-    """How fast time passes in workflows."""
+    """How much faster than real time Wait states and timeouts of workflows pass."""
     may_upload: bool | None = None
-    """Whether clients may bring code of their own; without it, if nobody else can reach the
-    server."""
+    """Whether clients may upload function code. None allows it only while the server answers to
+    local names alone."""
 
     allowed_origins: Sequence[str] = ()
-    """Whose pages may use the server from a browser."""
+    """Origins whose web pages may use the server."""
     origin_setting: str = ALLOW_ORIGIN
     allowed_hosts: Sequence[str] = ()
-    """The names that are answered to besides the local ones."""
+    """Host names that are accepted besides the local ones."""
     host_remedy: str = ALLOW_HOST
-    """Like the setting of origins, it says in a refusal what would allow another."""
+    """Both name, in a refusal, the option that would allow the origin or host."""
     console: str = NO_CONSOLE
-    """What the pages of the console may do."""
+    """The mode of the console: on, read-only or off."""
     moves: Sequence[Path] = ()
-    """Folders of migrations to this server, which the console shows."""
+    """Folders of migrations that the console shows."""
 
     auth: bool = False
-    """Whether requests must be signed by a user of the data folder whose policies allow them."""
+    """True when requests must be signed by a known user whose policies allow them."""
     users: Path | None = None
-    """A file of users besides those of the data folder."""
+    """A file of further users, besides those in the data folder."""
     tls: Certificate | None = None
     audit: Path | None = None
     """The folder of the audit log, if it is not in the data folder."""
     audit_data: Sequence[SampledTable] = ()
-    """Of which requests for data the audit log tells."""
+    """The tables whose data requests the audit log records, all of them or a share."""
     limits: AbuseLimitSettings | None = None
     encryption_key: KeySource | None = None
-    """All that is written is encrypted under it."""
+    """The source of the key that encrypts everything that is written to the data folder."""

@@ -1,8 +1,8 @@
-"""Every way into a server that asks who its callers are: who may take it, what the audit log has of
-it, and which limit applies.
+"""A map of every way into a server with `--auth`: who may use it, what is audited, which limit
+applies.
 
 `python -m partita.assembly.server_entries` prints the page of the documentation. A test compares
-the rows with what the server registers, listens to and reads: an entry without a row fails it.
+the rows with what the server registers, listens on and reads, and fails for an entry without a row.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from partita.assembly.service_registry import READS, WRITES, companion_services, forwarded_rights
 from partita.server.companions.companion_peers import PATH as PEERS
-from partita.server.large_requests.large_request_queue import MODULE as WORKER
+from partita.server.large_requests.deciding_process import MODULE as WORKER
 from partita.server.security.audit.audit_events import is_data
 from partita.server.security.authentication.operator_pages import ACTIONS, POLLED
 from partita.server.security.authentication.sts import FORM_BYTES_MAX
@@ -27,7 +27,7 @@ PROCESS, FILE = "Processes and peers", "Files"
 class ServerEntry(NamedTuple):
     kind: str
     of: str
-    """The service, or what the names have in common."""
+    """The service that answers, or a title for the names."""
     names: tuple[str, ...]
     who: str
     recorded: str
@@ -52,7 +52,7 @@ def _operations() -> Iterator[ServerEntry]:
         {name.partition(".")[2] for name in kinesis},
         f"{SIGNED}; bounded depth and values of CBOR",
     )
-    answered = [service for one in companion_services() for service in one.services]
+    answered = [service for companion in companion_services() for service in companion.services]
     services = (
         *((service.title, service.name, service.target) for service in answered),
         ("users and the audit log", "partita", "PartitaAccess"),
@@ -63,26 +63,26 @@ def _operations() -> Iterator[ServerEntry]:
         yield from _split(of, prefix, rights[service], SIGNED)
     yield ServerEntry(
         *(OPERATION, "STS", tuple(sorted(STS))),
-        "whoever signs; AssumeRole: whom the role trusts, with `sts:AssumeRole`",
-        "always; of strangers within their budget",
-        f"a form of {FORM_BYTES_MAX} bytes that is not packed",
+        "any known signature; AssumeRole also needs `sts:AssumeRole` and the role's trust",
+        "always; for strangers within their budget",
+        f"an uncompressed form of {FORM_BYTES_MAX} bytes",
     )
     yield ServerEntry(
         *(OPERATION, "companions", (CHECK.decode(), SESSION.decode())),
-        "the server's own companions, by a key that only they have",
+        "the server's own companions, with a key that only they have",
         NEVER,
         SIGNED,
     )
 
 
 def _split(of: str, prefix: str, names: Iterable[str], limit: str) -> Iterator[ServerEntry]:
-    """Operations on data, and all others: the audit log has the former if it is told to."""
+    """Yields one entry for operations on data, which are audited on request, and one for others."""
     ordered = sorted(names)
     who = f"a known signature, and `{prefix}:...` as policies say"
     for is_on_data, recorded in ((False, ALWAYS), (True, SAMPLED)):
-        found = tuple(name for name in ordered if is_data(name) == is_on_data)
-        if found:
-            yield ServerEntry(OPERATION, of, found, who, recorded, limit)
+        selected = tuple(name for name in ordered if is_data(name) == is_on_data)
+        if selected:
+            yield ServerEntry(OPERATION, of, selected, who, recorded, limit)
 
 
 PAGES: Final = (
@@ -98,7 +98,7 @@ PAGES: Final = (
     ),
     ServerEntry(
         *(PAGE, "GET", ("/2015-03-31/functions/NAME/code",)),
-        "whoever has the URL that GetFunction signed, for ten minutes",
+        "anybody with the URL that GetFunction signed, for ten minutes",
         ALWAYS,
         "no body is read",
     ),
@@ -109,30 +109,30 @@ PAGES: Final = (
         "no body is read",
     ),
 )
-SIGNED_IN: Final = "whoever has signed in, with their own rights, by cookie and token"
+SIGNED_IN: Final = "signed-in users, with their own rights, by cookie and token"
 CONSOLE_ENTRIES: Final = (
     ServerEntry(
         *(CONSOLE, "GET", ("/console", "/console/", "/console/static/{name}")),
-        "everybody: these are files of the program",
+        "everybody: these are static files of the program",
         NEVER,
         "no body is read",
     ),
     ServerEntry(
         *(CONSOLE, "GET", ("/console/static/{folder}/{name}",)),
-        "everybody: these are files of the program",
+        "everybody: these are static files of the program",
         NEVER,
         "no body is read",
     ),
     ServerEntry(
         *(CONSOLE, "GET", ("/console/api/session",)),
-        "everybody: it says whether one has signed in",
+        "everybody: it tells a browser whether it is signed in",
         NEVER,
         "no body is read",
     ),
     ServerEntry(
         *(CONSOLE, "POST", ("/console/api/sign-in",)),
-        "whoever has a key and its secret",
-        "always; of strangers within their budget",
+        "anybody with a key and its secret",
+        "always; for strangers within their budget",
         "64 KB a body; `--limit-failures` wrong secrets of an address",
     ),
     ServerEntry(
@@ -175,25 +175,27 @@ CONSOLE_ENTRIES: Final = (
 PROCESSES: Final = (
     ServerEntry(
         *(PROCESS, "POST", (f"{PEERS.decode()}NAME",)),
-        "servers over the same PostgreSQL database, by a secret in it",
-        "by the server that the request came to",
+        "servers over the same PostgreSQL database, with a secret stored in it",
+        "by the server that received the request",
         "64 KB a body without the secret",
     ),
     ServerEntry(
         *(PROCESS, "socket pair", (WORKER,)),
-        "the server that started it; it asks for the rights of each caller",
+        "the server that started it; it asks the server for each caller's rights",
         "by the server",
-        "256 MB of bodies that wait",
+        "256 MB of waiting bodies",
     ),
     ServerEntry(
-        *(PROCESS, "socket pair", tuple(sorted(one.module for one in companion_services()))),
+        PROCESS,
+        "socket pair",
+        tuple(sorted(companion.module for companion in companion_services())),
         "the server that started them, with requests that it has admitted",
         "by the server",
         "16 MB a request",
     ),
     ServerEntry(
         *(PROCESS, "pipes", ("functions",)),
-        "the companion that started them; they sign with a session of their role",
+        "the companion that started them; they sign with a session of the function's role",
         "as any other caller",
         "Timeout and MemorySize of the function",
     ),
@@ -205,25 +207,27 @@ FILES: Final = (
             "data folder",
             ("data.mdb", "lock.mdb", "partita.lock", "journal.*", "keyring*", "recovery/*"),
         ),
-        "the user of the server; sealed with `--encryption-key`",
+        "the operating system user of the server; sealed with `--encryption-key`",
         NEVER,
         "checked when it is read",
     ),
     ServerEntry(
         *(FILE, "data folder", ("access.json*", "access.lock")),
-        "the user of the server, by `partita users` and `policies`; sealed with `--encryption-key`",
+        "the operating system user of the server, with `partita users` and `policies`; sealed with "
+        "`--encryption-key`",
         ALWAYS,
-        "refused when others can read it, or an older one has come back",
+        "refused when others can read it, or an older copy was put back",
     ),
     ServerEntry(
         *(FILE, "data folder", ("audit/*",)),
-        "the user of the server; lines are chained, the head is sealed with `--encryption-key`",
+        "the operating system user of the server; lines are chained, the head is sealed with "
+        "`--encryption-key`",
         NEVER,
         "ten files of 64 MB",
     ),
     ServerEntry(
         *(FILE, "data folder", ("certificate.pem", "key.pem")),
-        "the user of the server; certificates of `--tls-self-signed`",
+        "the operating system user of the server; certificates of `--tls-self-signed`",
         NEVER,
         "",
     ),
@@ -236,7 +240,7 @@ FILES: Final = (
         ),
         "whoever starts the server",
         NEVER,
-        "key files must be closed to others",
+        "key files must not be readable by others",
     ),
 )
 ENTRIES: Final[tuple[ServerEntry, ...]] = (
@@ -257,21 +261,14 @@ This table lists every way in which a request, a file or another process reaches
 which limit applies. Until a signature has been verified, a body is only hashed, and a body of over
 64 KB is not read unless the request's head names a known key.
 """
-
-
 COLUMNS: Final = ("| | | who may | recorded | limit |", "| --- | --- | --- | --- | --- |")
 
 
 def page() -> str:
-    """The page of the documentation."""
+    """Returns docs/reference/entries.md."""
     lines = [HEAD]
     for kind in dict.fromkeys(entry.kind for entry in ENTRIES):
-        lines += (
-            f"## {kind}",
-            "",
-            "| | | who may | recorded | limit |",
-            "| --- | --- | --- | --- | --- |",
-        )
+        lines += (f"## {kind}", "", *COLUMNS)
         lines += (_row(entry) for entry in ENTRIES if entry.kind == kind)
         lines.append("")
     return "\n".join(lines)

@@ -1,6 +1,6 @@
-"""What guards a server: keys at rest, users and their policies, TLS, the audit log.
+"""Protects a server: encryption at rest, users and policies, TLS, the audit log.
 
-The rooms of security are imported where they are asked for, since most servers start without them.
+Modules of `server/security` are imported inside functions, since most servers start without them.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, cast
 
 from partita.assembly.serve_options import ServeOptions
 from partita.assembly.service_registry import companion_services, forwarded_rights, rights
+from partita.database.storage.data_folder.keyring_access import open_keyring
 from partita.errors import PartitaError
 from partita.foundation.clock import system_clock
 from partita.server.companions.companion_services import AnsweredService
@@ -23,16 +24,13 @@ from partita.server.security.resource_denials import ResourceDenials
 if TYPE_CHECKING:
     from ssl import SSLContext
 
+    from partita.assembly.database_engines import ServedDatabase
     from partita.assembly.rollback_protection import AuditRollbackNotes
     from partita.database.execution.embedded_database import EmbeddedDatabase
     from partita.database.recovery.s3.object_buckets import ObjectBucket
-    from partita.database.shared.shared_database import SharedDatabase
-    from partita.database.storage.archive import Archive
-    from partita.database.storage.engine import Engine
     from partita.database.storage.sealing.encrypted_folders import KeyWatch
     from partita.database.storage.sealing.keyring import Keyring
     from partita.database.storage.sealing.master_keys import KeySource
-    from partita.database.storage.sealing.sealed_engine import SealedEngine
     from partita.server.security.administration.administration_api import Administration
     from partita.server.security.audit.audit_log import AuditLog
     from partita.server.security.audit.audit_recorder import AuditRecorder
@@ -41,24 +39,22 @@ if TYPE_CHECKING:
     from partita.server.security.identities.callers import Caller
     from partita.server.security.tls import Tls
 
-KEYRING = "keyring"
-"""The file of an encrypted folder's keys."""
 AUDIT = "audit"
-"""The folder of the audit log, in the data folder."""
+"""The folder of the audit log, inside the data folder."""
 REFUSED_USERS = "RefuseUsers"
-"""The event that a file of users was not taken."""
+"""The audit event for a users file that was refused."""
 PASSWORD_VARIABLES = ("PGPASSWORD", "PGPASSFILE")
-"""What the library of PostgreSQL reads."""
+"""Environment variables from which libpq takes a password."""
 
 
 class ServerProtection:
-    """Nothing of it is there unless the options ask for it."""
+    """The protection that a server's options ask for. Without any, all its parts are None."""
 
     def __init__(self, options: ServeOptions) -> None:
         if options.storage is not None and options.encryption_key is not None:
             raise PartitaError(
-                "Partita does not encrypt what it keeps in PostgreSQL: leave --encryption-key out "
-                "and encrypt the disk of the database."
+                "Partita does not encrypt data in PostgreSQL: leave --encryption-key out and "
+                "encrypt the disk of the database."
             )
         self._options = options
         self.keyring = open_keyring(options.data, options.encryption_key)
@@ -73,7 +69,7 @@ class ServerProtection:
         self.recorder: AuditRecorder | None = None
 
     def begin_keyring(self) -> None:
-        """When nobody else has the folder: a new key counts, and users are sealed from now on."""
+        """Put a new key into effect and seal the users file; needs the lock of the folder."""
         keyring, data = self.keyring, self._options.data
         if keyring is not None and data is not None:
             from partita.server.security.identities.access_file import begin_sealing
@@ -87,14 +83,14 @@ class ServerProtection:
 
     @property
     def certificates(self) -> tuple[str, str]:
-        """What companions and peers trust, and what they show."""
+        """The certificate that companions and peers trust, and the one that they present."""
         if self._tls is None:
             return "", ""
         return str(self._tls.files.certificate.absolute()), self._tls.companion_certificate
 
     @property
     def secret_variables(self) -> tuple[str, ...]:
-        """Of the environment, besides those that Partita names itself."""
+        """Environment variables with secrets, besides Partita's own, that children must not get."""
         key = self._options.encryption_key
         named = (key.name,) if key is not None and key.kind == "env" else ()
         return named if self._options.storage is None else (*named, *PASSWORD_VARIABLES)
@@ -111,24 +107,24 @@ class ServerProtection:
         return Gate
 
     def administration(self) -> dict[bytes, Administration]:
-        """Who answers requests about users, where there are some."""
+        """Returns the API for users and the audit log; empty without --auth."""
         if self.access is None:
             return {}
         from partita.server.security.administration.administration_api import TARGET, Administration
 
         return {TARGET: Administration(self.access, self._audit_folder)}
 
-    def guard(self, dispatcher: Dispatcher, database: EmbeddedDatabase | SharedDatabase) -> Handle:
-        """The way in, past the gate if there is one."""
+    def guard(self, dispatcher: Dispatcher, served: ServedDatabase) -> Handle:
+        """Returns the handler of all requests: the gate's with --auth, else the dispatcher's."""
         if self.access is None:
-            dispatcher.policies = ResourceDenials(database.service, rights)
+            dispatcher.policies = ResourceDenials(served.database.service, rights)
             return dispatcher.handle
         from partita.server.security.abuse_limits import AbuseLimits
 
-        access, log = self.access, self._settle(self.access, database)
+        access, log = self.access, self._settle(self.access, served.in_folder)
         recorder = self.recorder = None if log is None else self._recorder(log)
 
-        def tell(refusal: str) -> None:
+        def record_refusal(refusal: str) -> None:
             if recorder is not None:
                 recorder.record_own("iam", REFUSED_USERS, {"reason": refusal})
 
@@ -139,41 +135,34 @@ class ServerProtection:
 
         gate = cast("Gate", dispatcher)
         gate.protect(
-            database.service,
+            served.database.service,
             access.callers,
             rights(),
             forwarded_rights(),
             recorder,
             AbuseLimits(self._options.limits),
         )
-        access.watch(gate.admit_callers, tell, seal_again)
+        access.watch(gate.admit_callers, record_refusal, seal_again)
         return gate.guard
 
     def check_head(self, dispatcher: Dispatcher) -> CheckHead | None:
-        """What looks at requests before their bodies are read, if anybody is asked who they are."""
+        """Returns the check of a request's head, which runs before the body is read."""
         return None if self.access is None else cast("Gate", dispatcher).check_head
 
-    def _settle(
-        self, access: AccessControl, database: EmbeddedDatabase | SharedDatabase
-    ) -> AuditLog | None:
-        """Open the audit log and settle the users, both by what the database remembers of them."""
+    def _settle(self, access: AccessControl, database: EmbeddedDatabase | None) -> AuditLog | None:
+        """Open the audit log and accept the users, both checked against the rollback notes."""
         from partita.assembly.rollback_protection import AuditRollbackNotes, RollbackNotes
-        from partita.database.execution.embedded_database import EmbeddedDatabase
         from partita.server.security.audit.audit_log import AuditLog
 
-        folder, data = self._audit_folder, self._options.data
-        notes = (
-            RollbackNotes(database)
-            if isinstance(database, EmbeddedDatabase) and data is not None
-            else None
-        )
+        folder = self._audit_folder
+        notes = None if database is None else RollbackNotes(database)
         name = "" if self._options.audit is None else str(self._options.audit.absolute())
         if notes is not None:
             access.check(notes.accepted())
         log: AuditLog | None = None
         if folder is not None:
             noted = None if notes is None else notes.audited(name)
-            # Before old secrets go: its head may be sealed under one of them.
+            # Opened before `begin` drops old secrets, because its head may be sealed under one.
             log = AuditLog(folder, keyring=self.keyring, noted=noted)
         access.begin(None if notes is None else notes.note_accepted)
         if notes is not None and log is not None:
@@ -197,7 +186,7 @@ class ServerProtection:
         return None if self._options.data is None else self._options.data / AUDIT
 
     def watch(self) -> None:
-        """Certificates may change from now on."""
+        """Begin to reload certificates when their files change."""
         if self._tls is not None:
             self._tls.watch()
 
@@ -210,7 +199,7 @@ class ServerProtection:
             self._tls.stop()
 
     def close(self) -> None:
-        """When the last request has been answered."""
+        """Close the audit log; called after the last request has been answered."""
         if self.recorder is not None:
             self.recorder.close()
 
@@ -221,32 +210,38 @@ def policy_problem(document: str, arn: str) -> str:
     return policy_problem(document, arn)
 
 
-# Who is known
+# Users
 
 
 def _access(
     options: ServeOptions, keyring: Keyring | None
 ) -> tuple[AccessControl, dict[str, tuple[str, str]]]:
-    """Who is known, and the keys of the companions, by the services that they answer for."""
+    """Returns the directory of users, and a key for each service that a companion answers for."""
     from partita.server.security.identities.access_control import AccessControl
     from partita.server.security.identities.user_directory import new_key
 
-    answered = {service.name: service for one in companion_services() for service in one.services}
+    answered = {
+        service.name: service
+        for companion in companion_services()
+        for service in companion.services
+    }
     keys = {name: new_key(system_clock()) for name in answered}
-    # Whatever is written from now on is for the owner of the process alone.
+    # From here on, new files are readable only by the owner of the process.
     os.umask(0o077)
-    others = {
+    companion_users = {
         key.id: (key.secret, _service_caller(answered[name], key.id)) for name, key in keys.items()
     }
-    access = AccessControl(options.data, options.users, others=others, keyring=keyring)
+    access = AccessControl(options.data, options.users, others=companion_users, keyring=keyring)
     if access.is_empty:
         raise PartitaError(f"Nobody could sign a request: {access.how_to_begin()}.")
     return access, {name: (key.id, key.secret) for name, key in keys.items()}
 
 
 def _service_caller(service: AnsweredService, access_key_id: str) -> Caller:
-    """A companion keeps its state in a table, and calls what the settings name; for all that users
-    have created, it has the rights of the role that they gave."""
+    """Returns the identity of a companion: it may use its own tables and call its own actions.
+
+    For everything that users have created, it assumes the role that they have given.
+    """
     from partita.server.security.identities.callers import service_caller
 
     arns = [f"arn:aws:dynamodb:us-east-1:123456789012:table/{table}" for table in service.tables]
@@ -273,48 +268,15 @@ def _tls(options: ServeOptions) -> Tls | None:
 # At rest
 
 
-def open_keyring(data: Path | None, source: KeySource | None) -> Keyring | None:
-    """The keys of an encrypted folder; without one, nobody is to take it for another."""
-    if source is None:
-        if data is not None and is_encrypted(data):
-            raise PartitaError(
-                f"The data folder {data} is encrypted: give --encryption-key file:PATH, env:NAME "
-                "or command:LINE."
-            )
-        return None
-    if data is None:
-        raise PartitaError("In memory nothing is at rest: --encryption-key needs --data.")
-    from partita.database.storage.sealing.encrypted_folders import keyring_of
-
-    # Whatever is written from now on is for the owner of the process alone.
-    os.umask(0o077)
-    return keyring_of(data, source)
-
-
-def is_encrypted(folder: Path) -> bool:
-    return os.path.exists(folder / KEYRING)
-
-
 def _begin(folder: Path, keyring: Keyring) -> None:
     from partita.database.storage.sealing.encrypted_folders import begin_encryption
 
     begin_encryption(folder, keyring)
 
 
-def sealed_engine(engine: Engine, keyring: Keyring) -> SealedEngine:
-    from partita.database.storage.sealing.sealed_engine import SealedEngine
-
-    return SealedEngine(engine, keyring)
-
-
-def sealed_archive(archive: Archive, keyring: Keyring) -> Archive:
-    from partita.database.storage.sealing.sealed_archive import SealedArchive
-
-    return SealedArchive(archive, keyring)
-
-
 def sealed_buckets(source: KeySource | None) -> Callable[[ObjectBucket], ObjectBucket] | None:
-    """What makes of a folder that is a bucket one whose objects are encrypted."""
+    """Returns a function that wraps a bucket so that its objects are encrypted; None without a
+    key."""
     if source is None:
         return None
     from partita.database.recovery.s3.sealed_bucket import SealedBucket
@@ -323,8 +285,11 @@ def sealed_buckets(source: KeySource | None) -> Callable[[ObjectBucket], ObjectB
 
 
 def bucket_key(source: KeySource | None) -> str:
-    """The same for a companion: a file is read again when keys rotate, and what the environment
-    has is withheld from it."""
+    """Returns the key source that a companion gets, as text.
+
+    A file is passed by its path, so that the companion reads rotated keys. Other sources are passed
+    by value: companions do not get the environment variables with secrets.
+    """
     if source is None:
         return ""
     from partita.database.storage.sealing.master_keys import print_key

@@ -1,4 +1,4 @@
-"""A server, from its options to the line that says that it is ready, and to its end."""
+"""Runs a server: from its options to the ready line, and to a clean stop."""
 
 from __future__ import annotations
 
@@ -12,20 +12,18 @@ from partita.assembly.server_protection import ServerProtection, policy_problem
 from partita.console.console_modes import OFF as NO_CONSOLE
 from partita.console.console_modes import PATH as CONSOLE_PATH
 from partita.console.console_site import ConsoleSite
-from partita.database.execution.embedded_database import EmbeddedDatabase
 from partita.server.http import process_lifecycle
 from partita.server.http.cors import AllowedOrigins
 from partita.server.http.host_header import AllowedHosts, is_local
 from partita.server.http.listener import Listener
-from partita.server.monitoring.monitoring_pages import PAGES
+from partita.server.monitoring.monitoring_pages import PAGES, TABLE_PAGES
 from partita.server.protocol.aws_responses import EXPOSED_HEADERS, AwsResponses
 
-ANY_HOST = ("", "0.0.0.0", "::")
 UNPROTECTED = (
     "\n"
     "  *********************************************************************************\n"
-    "  WARNING: this server listens on {host}, and asks nobody who they are. Whoever can\n"
-    "  reach it can read, change and delete all data. Start it with --auth, or on 127.0.0.1.\n"
+    "  WARNING: this server listens on {host} without authentication. Anyone who can reach\n"
+    "  it can read, change and delete all data. Start it with --auth, or on 127.0.0.1.\n"
     "  *********************************************************************************\n"
 )
 
@@ -35,8 +33,8 @@ def serve(
 ) -> None:
     """Serve until the process is told to stop.
 
-    `say` gets a line when requests are accepted; `warn` is told when a server that asks nobody who
-    they are can be reached from elsewhere.
+    `say` gets the ready line when requests are accepted; `warn` gets a warning when a server
+    without authentication can be reached from other machines.
     """
     check_settings(options.settings)
     own_pages = b"" if options.console == NO_CONSOLE else CONSOLE_PATH
@@ -65,6 +63,7 @@ async def _run(
     dispatcher = protection.dispatcher()(
         **served.operations,
         pages=PAGES,
+        table_pages=TABLE_PAGES,
         companions={
             **companions.by_target,
             **protection.administration(),
@@ -77,7 +76,7 @@ async def _run(
     )
     if options.storage is None and database.service.ledger.is_on:
         database.service.ledger.notice = dispatcher.notable.count_units()
-    handle, check_head = protection.guard(dispatcher, database), protection.check_head(dispatcher)
+    handle, check_head = protection.guard(dispatcher, served), protection.check_head(dispatcher)
     if options.storage is not None:
         handle = peers.guard(served.guard(handle))
         check_head = None if check_head is None else peers.check_head(check_head)
@@ -96,9 +95,7 @@ async def _run(
 
     def ready(url: str) -> None:
         database.service.address = url.rpartition("//")[2]
-        if not isinstance(database, EmbeddedDatabase):
-            own_host = "" if options.host not in ANY_HOST else database.own_host
-            database.leadership.endpoint = _advertised(url, options.advertise or own_host)
+        served.advertise(options, url)
         companions.begin()
         if protection.access is None and warn is not None and not is_local(options.host):
             warn(UNPROTECTED.format(host=options.host))
@@ -125,9 +122,3 @@ async def _run(
         await peers.close()
         await served.close()
         protection.close()
-
-
-def _advertised(url: str, host: str) -> str:
-    """Where other servers reach one that listens on any address, or is behind another name."""
-    scheme, _, address = url.partition("://")
-    return f"{scheme}://{host}:{address.rpartition(':')[2]}" if host else url

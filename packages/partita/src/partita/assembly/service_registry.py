@@ -1,7 +1,7 @@
-"""Which function answers which operation, of every service that one server speaks, and which
-rights each needs.
+"""The operations that a server answers, the function for each, and the rights that each needs.
 
-What is not here is refused as unknown; what has no rights here is refused where rights count.
+An operation that is not listed is refused as unknown. With --auth, an operation without rights is
+refused.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ OF_ARCHIVES = dynamodb.OF_ARCHIVES
 
 
 def rights() -> dict[str, Rights]:
-    """Which rights operations need. Imported when it is asked for: most servers start without."""
+    """Returns the rights that operations need; imported late, since most servers need none."""
     from partita.server.security.rights import (
         item_rights,
         partiql_rights,
@@ -47,16 +47,18 @@ def rights() -> dict[str, Rights]:
 
 @cache
 def companion_services() -> tuple[CompanionService, ...]:
-    """What installed packages answer for beside a server."""
+    """Returns the companions that installed packages provide."""
     return tuple(point.load() for point in entry_points(COMPANIONS).values())
 
 
 def forwarded_rights() -> dict[str, Mapping[str, Rights]]:
-    """Of operations that a companion answers, by how their targets begin, or by the service whose
-    protocol is REST."""
+    """Returns the rights of operations that companions answer.
+
+    The keys are target prefixes, or service names for services with a REST protocol.
+    """
     from partita.server.security.rights import administration_rights, backup_rights
 
-    answered = [service for one in companion_services() for service in one.services]
+    answered = [service for companion in companion_services() for service in companion.services]
     return {
         **{service.target: service.rights() for service in answered},
         "PartitaAccess": administration_rights.RIGHTS,

@@ -1,4 +1,4 @@
-"""The command line. Parsing only: each command calls one function of a room below."""
+"""The command line. It only parses: each command calls one function of the layers below."""
 
 from partita.cli.command_groups import main
 

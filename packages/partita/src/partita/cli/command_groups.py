@@ -1,4 +1,4 @@
-"""The groups of commands, and those that look at a folder or a running server."""
+"""The command `partita`, and its subcommands that look at a folder or a running server."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from pathlib import Path
 import click
 
 from partita import __version__
-from partita.assembly.required_extras import key_source
 from partita.cli.lazy_commands import LATE
 from partita.cli.local_command import local
 from partita.cli.serve_command import HOST, PORT, serve
@@ -17,12 +16,12 @@ from partita.installation import compiled_modules, partner_packages
 
 ENDPOINT = f"http://{HOST}:{PORT}"
 COPIES = "backups"
-"""What a folder of backups has, and a data folder has not."""
+"""A folder of backups contains a folder of this name; a data folder does not."""
 FORM = "compiled" if compiled_modules.is_used() else "plain Python"
 
 
 def main() -> None:
-    """Run the command line; errors are one sentence."""
+    """Run the command line; an error is printed as one sentence."""
     try:
         commands(standalone_mode=False)
     except click.ClickException as error:
@@ -36,7 +35,10 @@ def main() -> None:
 
 
 class CommandGroup(click.Group):
-    """Its own commands, those of lazy_commands.py, and those of other packages."""
+    """Lists its own commands, those of lazy_commands.py and those of other packages.
+
+    `partita --help` must import none of them, so that it works whatever is installed.
+    """
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         packaged = {
@@ -46,7 +48,7 @@ class CommandGroup(click.Group):
         return sorted({*super().list_commands(ctx), *LATE, *packaged})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """What a list shows: nothing is imported for it."""
+        """Returns a command as `--help` lists it: a placeholder unless it is loaded already."""
         if cmd_name in LATE:
             return click.Command(cmd_name, help=LATE[cmd_name].help)
         own = super().get_command(ctx, cmd_name)
@@ -87,22 +89,23 @@ commands.add_command(local)
     "--encryption-key",
     metavar="SOURCE",
     envvar="PARTITA_SERVE_ENCRYPTION_KEY",
-    help="Of an encrypted folder: file:PATH, env:NAME or command:LINE.",
+    help="The key of an encrypted folder: file:PATH, env:NAME or command:LINE.",
 )
 def check(data: Path, encryption_key: str | None) -> None:
-    """Verify a data folder that is not being served, or the backups of a folder.
+    """Verify a data folder that is not being served, or a folder of backups.
 
-    Exits with 0 when all is well, 1 when something is wrong, 2 when DIR cannot be opened.
+    Exits with 0 if nothing is wrong, 1 if something is, and 2 if DIR cannot be opened.
     """
-    from partita.assembly import checks_at_rest
+    from partita.copies.integrity_check import check_folder
+    from partita.database.storage.data_folder.keyring_access import key_source
 
     try:
         if (data / COPIES).is_dir():
-            from partita.copies.backups.restore_backup import check_all
+            from partita.copies.backups.restore_backup import check_all_backups
 
-            is_well = check_all(data, click.echo, key_source(encryption_key))
+            is_well = check_all_backups(data, key_source(encryption_key), click.echo)
         else:
-            is_well = checks_at_rest.check(data, click.echo, key_source(encryption_key))
+            is_well = check_folder(data, click.echo, key_source(encryption_key))
     except PartitaError as error:
         click.echo(f"partita: {error}", err=True)
         sys.exit(2)
@@ -114,25 +117,25 @@ _endpoint = click.option(
     envvar="AWS_ENDPOINT_URL_DYNAMODB",
     default=ENDPOINT,
     show_default=True,
-    help="Where the server is.",
+    help="The URL of the server.",
 )
 
 
 @commands.command()
 @click.argument("table", required=False)
 @_endpoint
-@click.option("--rcu", type=click.FloatRange(0), help="Read units a second, for the arithmetic.")
-@click.option("--wcu", type=click.FloatRange(0), help="Write units a second, for the arithmetic.")
-@click.option("--gb", type=click.FloatRange(0), help="Gigabytes stored, for the arithmetic.")
+@click.option("--rcu", type=click.FloatRange(0), help="Read units a second to size for.")
+@click.option("--wcu", type=click.FloatRange(0), help="Write units a second to size for.")
+@click.option("--gb", type=click.FloatRange(0), help="Gigabytes of data to size for.")
 def partitions(
     table: str | None, endpoint: str, rcu: float | None, wcu: float | None, gb: float | None
 ) -> None:
-    """Draw the partitions of TABLE, or say how many so much throughput and storage takes."""
+    """Draw the partitions of TABLE, or compute how many a given throughput and size need."""
     from partita.server.monitoring import partitions_command as drawing
 
     asks_for_sizing = (rcu, wcu, gb) != (None, None, None)
     if asks_for_sizing == (table is not None):
-        raise click.UsageError("Name a TABLE of a running server, or give --rcu, --wcu and --gb.")
+        raise click.UsageError("Name a TABLE of a running server, or give --rcu, --wcu or --gb.")
     lines = (
         drawing.sizing(rcu or 0, wcu or 0, gb or 0)
         if table is None
@@ -155,10 +158,10 @@ def insights(table: str, endpoint: str) -> None:
 
 @commands.command()
 @_endpoint
-@click.option("--seconds", default=2.0, show_default=True, help="How often to look.")
-@click.option("--once", is_flag=True, help="Draw once, for scripts.")
+@click.option("--seconds", default=2.0, show_default=True, help="Seconds between two refreshes.")
+@click.option("--once", is_flag=True, help="Print the figures once, for scripts.")
 def top(endpoint: str, seconds: float, once: bool) -> None:
-    """Watch a server: operations, latency, units, throttling, hot partitions."""
+    """Watch a server: operations, latency, capacity units, throttling, hot partitions."""
     from partita.server.monitoring.top_command import show
 
     show(endpoint, seconds, once=once)

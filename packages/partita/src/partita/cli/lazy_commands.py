@@ -1,4 +1,4 @@
-"""Commands whose modules are only imported when they are run."""
+"""Commands whose modules are imported only when they run, so that `partita --help` stays quick."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import click
 
 
 class LazyCommand(NamedTuple):
+    """A command that is not imported yet, and its line in `partita --help`."""
+
     load: Callable[[], click.Command]
     help: str
-    """What the list of commands says of it."""
 
 
 def _audit() -> click.Command:
@@ -93,17 +94,17 @@ def _users() -> click.Command:
 
 
 LATE = {
-    "audit": LazyCommand(_audit, "Verify the log of who did what."),
-    "backup": LazyCommand(_backup, "Back up a running server, or a shared storage."),
+    "audit": LazyCommand(_audit, "Verify the audit log."),
+    "backup": LazyCommand(_backup, "Back up a running server or a shared storage."),
     "console": LazyCommand(_console, "Show any DynamoDB in a browser."),
     "diff": LazyCommand(_diff, "Show what changed in a table between two moments."),
-    "export": LazyCommand(_export, "Write a table into CSV, JSON lines or Parquet."),
-    "import": LazyCommand(_import, "Put the items of a file in a table."),
-    "keys": LazyCommand(_keys, "Make keys, and encrypt a data folder."),
-    "policies": LazyCommand(_policies, "Manage policies of IAM's language."),
+    "export": LazyCommand(_export, "Write a table to a CSV, JSON lines or Parquet file."),
+    "import": LazyCommand(_import, "Put the items of a file into a table."),
+    "keys": LazyCommand(_keys, "Create keys, and encrypt a data folder."),
+    "policies": LazyCommand(_policies, "Manage IAM policies."),
     "query": LazyCommand(_query, "Print the items of a partition as JSON."),
     "restore": LazyCommand(_restore, "Restore a backup, and verify it."),
     "scan": LazyCommand(_scan, "Print the items of a table as JSON."),
-    "storage": LazyCommand(_storage, "Manage a storage that servers share."),
+    "storage": LazyCommand(_storage, "Manage storage that several servers share."),
     "users": LazyCommand(_users, "Manage users, groups and roles."),
 }

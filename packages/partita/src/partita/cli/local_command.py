@@ -15,7 +15,7 @@ from partita.errors import PartitaError
 
 TRANSIENT_SECONDS = 1.0
 ALLOW_HOST = "PARTITA_ALLOW_HOST"
-"""For what has no option of its own for it."""
+"""An environment variable, since DynamoDB Local has no flag for it."""
 
 
 @click.command(
@@ -45,7 +45,7 @@ def local(flags: tuple[str, ...]) -> None:
 
 @dataclass(frozen=True)
 class LocalOptions:
-    """What DynamoDB Local's flags ask for."""
+    """The server that DynamoDB Local's flags ask for."""
 
     host: str = HOST
     port: int = PORT
@@ -59,10 +59,12 @@ class LocalOptions:
 
 @dataclass(frozen=True)
 class LocalFlag:
+    """One flag of DynamoDB Local, with its effect on the options."""
+
     help: str
     apply: Callable[[LocalOptions, str], LocalOptions] = lambda choice, value: choice
     value: str = ""
-    """What stands for its value in the help; flags without one take none."""
+    """The placeholder of its value in the help; empty for a flag without a value."""
 
 
 def _port(choice: LocalOptions, value: str) -> LocalOptions:
@@ -85,18 +87,18 @@ LOCAL_FLAGS: dict[str, LocalFlag] = {
         "DIR",
     ),
     "-port": LocalFlag(f"Port to listen on ({PORT}); 0 takes a free one.", _port, "N"),
-    "-sharedDb": LocalFlag("One database for all keys and regions: always so here."),
+    "-sharedDb": LocalFlag("One database for all keys and regions; Partita always has one."),
     "-cors": LocalFlag(
-        "Whose pages may use the server from a browser, or * for all.",
+        "Origins whose web pages may use the server, or * for all.",
         lambda choice, value: replace(choice, origins=_listed(value)),
         "ORIGINS",
     ),
     "-delayTransientStatuses": LocalFlag(
-        "Let tables be CREATING, UPDATING and DELETING for a while.",
+        "Keep tables CREATING, UPDATING and DELETING for a moment.",
         lambda choice, _: replace(choice, transient_seconds=TRANSIENT_SECONDS),
     ),
     "-optimizeDbBeforeStartup": LocalFlag("Accepted, without effect."),
-    "-disableTelemetry": LocalFlag("Accepted: there is none."),
+    "-disableTelemetry": LocalFlag("Accepted; Partita sends no telemetry."),
     "-version": LocalFlag(
         "Print the version.", lambda choice, _: replace(choice, page=f"partita {__version__}")
     ),
@@ -111,17 +113,17 @@ def parse_local(arguments: tuple[str, ...]) -> LocalOptions:
     waiting = list(arguments)
     names = set()
     while waiting:
-        given = waiting.pop(0)
-        name = given.replace("--", "-", 1) if given.startswith("--") else given
+        argument = waiting.pop(0)
+        name = argument.replace("--", "-", 1) if argument.startswith("--") else argument
         names.add(name)
         flag = LOCAL_FLAGS.get(ALIASES.get(name, name))
         if flag is None:
-            raise PartitaError(f"Unknown option {given!r}; `partita local -help` lists them.")
+            raise PartitaError(f"Unknown option {argument!r}; `partita local -help` lists them.")
         if flag.value and not waiting:
-            raise PartitaError(f"{given} needs a value.")
+            raise PartitaError(f"{argument} needs a value.")
         choice = flag.apply(choice, waiting.pop(0) if flag.value else "")
     if {"-inMemory", "-dbPath"} <= names:
-        raise PartitaError("-inMemory and -dbPath exclude each other.")
+        raise PartitaError("Give -inMemory or -dbPath, not both.")
     return choice
 
 

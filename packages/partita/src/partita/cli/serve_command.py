@@ -1,4 +1,4 @@
-"""`partita serve`, and the start of a server for the commands that need one."""
+"""`partita serve`, and `start`, which other commands use to run a server."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from partita.assembly.required_extras import key_source, require_postgresql
 from partita.errors import PartitaError
+from partita.installation.optional_packages import require_postgresql
 
 HOST = "127.0.0.1"
 PORT = 8000
@@ -21,27 +21,27 @@ PORT_RANGE = click.IntRange(0, 65_535)
 def _cache_bytes(
     context: click.Context, parameter: click.Parameter, text: str | None
 ) -> int | None:
-    """A number of bytes; none for `off`."""
+    """Returns a number of bytes; 0 for `off`, None when the option is not given."""
     if text is None:
         return None
     if text == "off":
         return 0
     if not (text.isascii() and text.isdigit()):
-        raise click.BadParameter(f"{text!r} is not a number of bytes, nor off.")
+        raise click.BadParameter(f"{text!r} is neither a number of bytes nor off.")
     return int(text)
 
 
 def _read_config(
     context: click.Context, parameter: click.Parameter, path: Path | None
 ) -> Path | None:
-    """What neither options nor environment say of `serve` is taken from the settings."""
+    """Takes defaults from [serve] in the settings; options and environment variables win."""
     if path is not None:
         from partita.foundation import server_settings
 
         options = server_settings.load(path).serve
-        known = {option.name for option in context.command.params}
+        option_names = {option.name for option in context.command.params}
         for name in options:
-            if name not in known:
+            if name not in option_names:
                 raise PartitaError(f"There is no setting {name} under [serve] in {path}.")
         lists = {option.name for option in context.command.params if _is_repeatable(option)}
         context.default_map = {
@@ -61,7 +61,7 @@ def _is_repeatable(parameter: click.Parameter) -> bool:
     type=click.Path(path_type=Path),
     is_eager=True,
     callback=_read_config,
-    help="The settings: a TOML file, with these options under [serve].",
+    help="A TOML file of settings, with these options under [serve].",
 )
 @click.option("--host", default=HOST, show_default=True, help="Address to listen on.")
 @click.option(
@@ -83,13 +83,13 @@ def _is_repeatable(parameter: click.Parameter) -> bool:
 @click.option(
     "--storage-reads",
     metavar="URL",
-    help="With --storage: a replica of it, for reads that need not be strongly consistent.",
+    help="With --storage: a replica of it, for eventually consistent reads.",
 )
 @click.option(
     "--advertise",
     metavar="HOST",
     default="",
-    help="With --storage: where the other servers reach this one.  [default: --host]",
+    help="With --storage: the host name at which other servers reach this one.  [default: --host]",
 )
 @click.option("--in-memory", is_flag=True, help="Keep nothing after the server stops.")
 @click.option(
@@ -97,14 +97,14 @@ def _is_repeatable(parameter: click.Parameter) -> bool:
     type=click.Choice([DURABLE, RELAXED]),
     default=DURABLE,
     show_default=True,
-    help="relaxed does not wait for the disk: for test suites.",
+    help="relaxed does not wait for the disk; meant for test suites.",
 )
 @click.option(
     "--capacity",
     type=click.Choice(CAPACITY_MODES),
     default=CAPACITY_MODES[0],
     show_default=True,
-    help="enforce throttles as the service does, observe only counts what it would throttle.",
+    help="enforce throttles as AWS does; observe only counts what would be throttled.",
 )
 @click.option(
     "--response-cache",
@@ -116,35 +116,35 @@ def _is_repeatable(parameter: click.Parameter) -> bool:
 @click.option(
     "--time-scale",
     type=click.FloatRange(0, min_open=True),
-    help="Seconds that pass in workflows in one of ours: for test suites.",
+    help="How many times faster than real time workflows wait; meant for test suites.",
 )
 @click.option(
     "--allow-origin",
     multiple=True,
     metavar="ORIGIN",
-    help="Whose pages may use the server from a browser: http://localhost:3000, or * for all.",
+    help="An origin whose pages may use the server, such as http://localhost:3000; * allows all.",
 )
 @click.option(
     "--allow-host",
     multiple=True,
     metavar="NAME",
-    help="A name that is answered to besides localhost, or * for all.",
+    help="A host name to answer to besides localhost, or * for all.",
 )
 @click.option(
     "--auth/--no-auth",
     default=None,
-    help="Verify signatures and policies: who is known is for `partita users`. One of both is "
-    "needed for a --host that others can reach.",
+    help="Verify signatures and policies; `partita users` manages who may sign. A --host that "
+    "others can reach needs one of the two options.",
 )
 @click.option(
     "--encryption-key",
     metavar="SOURCE",
-    help="Encrypt all that is written, under a key from file:PATH, env:NAME or command:LINE.",
+    help="Encrypt the data folder with a key from file:PATH, env:NAME or command:LINE.",
 )
 @click.option(
     "--users",
     type=click.Path(path_type=Path),
-    help="A file of users that is not in the data folder; implies --auth.",
+    help="A file of users outside the data folder; implies --auth.",
 )
 @click.option(
     "--audit",
@@ -155,60 +155,60 @@ def _is_repeatable(parameter: click.Parameter) -> bool:
     "--audit-data",
     multiple=True,
     metavar="TABLE[:SHARE]",
-    help="Whose requests for data the audit log has, all or a share; * is every table.",
+    help="A table whose data requests are audited, all or a share; * is every table.",
 )
 @click.option(
     "--limit-failures",
     type=click.IntRange(1),
     default=60,
     show_default=True,
-    help="With --auth: wrong signatures a minute, of one address.",
+    help="With --auth: wrong signatures a minute from one address.",
 )
 @click.option(
     "--limit-requests",
     type=click.IntRange(0),
     default=0,
-    help="With --auth: requests a second that one key may send; 0 is without limit.",
+    help="With --auth: requests a second for one key; 0 means no limit.",
 )
 @click.option(
     "--limit-connections",
     type=click.IntRange(0),
     default=0,
-    help="With --auth: connections that one address may have; 0 is without limit.",
+    help="With --auth: connections from one address; 0 means no limit.",
 )
 @click.option(
     "--limit-bytes",
     type=click.IntRange(0),
     default=0,
-    help="With --auth: bytes a second that one key or address may send; 0 is without limit.",
+    help="With --auth: bytes a second from one key or address; 0 means no limit.",
 )
 @click.option(
-    "--tls-cert", type=click.Path(path_type=Path), help="A certificate (PEM): HTTPS, TLS 1.2+."
+    "--tls-cert", type=click.Path(path_type=Path), help="A certificate (PEM), to serve HTTPS."
 )
-@click.option("--tls-key", type=click.Path(path_type=Path), help="The key of the certificate.")
+@click.option("--tls-key", type=click.Path(path_type=Path), help="The certificate's private key.")
 @click.option(
     "--tls-client-ca",
     type=click.Path(path_type=Path),
-    help="Whose certificates clients must have, for mutual TLS.",
+    help="The authority (PEM) that must have signed clients' certificates, for mutual TLS.",
 )
-@click.option("--tls-self-signed", is_flag=True, help="HTTPS with a certificate made for it.")
+@click.option("--tls-self-signed", is_flag=True, help="Serve HTTPS with a new certificate.")
 @click.option(
     "--allow-function-uploads/--no-function-uploads",
     default=None,
-    help="Whether clients may bring code that the server runs.  [default: on loopback only]",
+    help="Whether clients may upload code that the server runs.  [default: on loopback only]",
 )
 @click.option(
     "--console",
     type=click.Choice(["on", "read-only", "off"]),
     default="on",
     show_default=True,
-    help="The pages at /console: read-only lets nobody change anything there.",
+    help="The pages at /console; read-only shows everything and changes nothing.",
 )
 @click.option(
     "--move",
     multiple=True,
     type=click.Path(path_type=Path, exists=True, file_okay=False),
-    help="A folder of `partita migrate`, to watch and steer its move to this server at /console.",
+    help="A folder of `partita migrate` whose move /console shows and steers.",
 )
 def serve(
     config: Path | None,
@@ -244,13 +244,14 @@ def serve(
 ) -> None:
     """Serve the database over HTTP until SIGTERM or Ctrl-C.
 
-    Every option can be given by an environment variable: PARTITA_SERVE_PORT is that of --port.
+    Every option can also be set by an environment variable, such as PARTITA_SERVE_PORT for --port.
     """
     from partita.database.capacity.scaling.capacity_schedules import scheduled_changes
+    from partita.database.storage.data_folder.keyring_access import key_source
     from partita.foundation import server_settings
 
     if auth is False and users is not None:
-        raise click.UsageError("Give --users, or --no-auth.")
+        raise click.UsageError("Give --users or --no-auth, not both.")
     signs = bool(auth) or users is not None
     if not signs and auth is None and tls_client_ca is None:
         _check_reach(host)
@@ -288,14 +289,13 @@ def serve(
 
 
 def _check_reach(host: str) -> None:
-    """Nobody opens their data to others by accident, such as in a container."""
+    """Refuses to open the data to other machines by accident, such as in a container."""
     from partita.server.http.host_header import is_local
 
     if not is_local(host):
         raise PartitaError(
-            f"Others can reach a server that listens on {host}, and without --auth it asks nobody "
-            "who they are. Start it with --auth, or with --no-auth if everybody who can reach it "
-            "may read, change and delete all data."
+            f"Other machines can reach a server that listens on {host}. Start it with --auth, or "
+            "with --no-auth if everybody who can reach it may read, change and delete all data."
         )
 
 
@@ -323,14 +323,14 @@ def _tls(
     data: Path | None,
     host: str,
 ) -> Any:
-    """The certificate that options ask for, if they do."""
+    """Returns the certificate that the options ask for, or None for plain HTTP."""
     if (certificate is None) != (key is None):
-        raise click.UsageError("--tls-cert and --tls-key are given together.")
+        raise click.UsageError("Give --tls-cert and --tls-key together.")
     if certificate is not None and is_self_signed:
-        raise click.UsageError("Give --tls-cert and --tls-key, or --tls-self-signed.")
+        raise click.UsageError("Give --tls-cert and --tls-key, or --tls-self-signed, not both.")
     if certificate is None and not is_self_signed:
         if client_ca is not None:
-            raise click.UsageError("--tls-client-ca needs --tls-cert, or --tls-self-signed.")
+            raise click.UsageError("--tls-client-ca needs --tls-cert or --tls-self-signed.")
         return None
     from partita.server.security import tls
 
@@ -342,7 +342,7 @@ def _tls(
 
 
 def start(**options: Any) -> None:
-    # Imported late: `partita --help` need not load the server.
+    # Imported late, so that `partita --help` does not load the server.
     from partita.assembly.serve_options import ServeOptions
     from partita.assembly.server_run import serve
 

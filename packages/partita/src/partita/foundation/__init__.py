@@ -1,1 +1,1 @@
-"""What every room may use: clock, checksums, limits, settings, wildcards, child processes."""
+"""Modules that all others may use: clock, checksums, limits, settings, wildcards, processes."""

@@ -1,12 +1,13 @@
-"""The compiled form of the hot modules: used when it is whole, fits this Python and this source.
+"""Imports the compiled form of the hot modules, if there is one that fits this Python and source.
 
-`scripts/compile` translates `MODULES` to C with mypyc, and those of other packages that have a
-`CompiledPackage` of their own. The same source runs with and without it. A
-build has a manifest: its ABI, its compiler, and a checksum of each library and of each source file
-that went into it. That is more than `MODULES`: constants and class layouts of what these import are
-compiled in. An edited file is therefore never shadowed by an old build: then, or with
-PARTITA_PURE=1, Python's own modules are imported. So are they, with a warning, when a build is
-damaged or made for another Python.
+`scripts/compile` translates `MODULES` to C with mypyc, as well as the modules of every other
+package that has a `CompiledPackage`. The same source runs compiled and as plain Python.
+
+A build has a manifest: its ABI, its compiler, and a checksum of each library and of each source
+file that went into it. Those are more files than `MODULES`, because constants and class layouts of
+imported modules are compiled in. An edited file is therefore never shadowed by an old build: plain
+Python runs then, with PARTITA_PURE=1, and, after a warning, when a build is damaged or made for
+another Python.
 """
 
 from __future__ import annotations
@@ -59,6 +60,7 @@ MODULES = (
     "database/storage/group_commit.py",
     "database/storage/write_batch.py",
     "database/storage/data_folder/write_ahead_log.py",
+    "database/storage/data_folder/checkpoint.py",
     "database/storage/data_folder/embedded_engine.py",
     "database/storage/data_folder/lmdb_tree.py",
     "database/storage/data_folder/overlay.py",
@@ -123,26 +125,26 @@ MODULES = (
 
 
 class CompiledPackage:
-    """A package some of whose modules are compiled, into a folder of its own."""
+    """A package with compiled modules, which are kept in the folder `.compiled` inside it."""
 
     def __init__(self, name: str, folder: Path, modules: Sequence[str]) -> None:
         self.name = name
         self.folder = folder
         self.modules = modules
-        """Paths in the folder."""
+        """Paths relative to the folder."""
         self.build = folder / ".compiled"
         self.shared_library = f"{name}__mypyc"
-        """The module that has the code of all of them."""
+        """The module that contains the code of all the others."""
         _SOURCES[name] = folder.parent
 
 
 _SOURCES: dict[str, Path] = {}
-"""Where the source of packages is, which builds of others may have been made from too."""
+"""Source folders by package. A build of one package may include sources of another."""
 PARTITA = CompiledPackage("partita", PACKAGE, MODULES)
 
 
 class BuildManifest:
-    """What a build was made for, by and from, and what it consists of."""
+    """The ABI and compiler of a build, and checksums of its sources and libraries."""
 
     def __init__(
         self, abi: str, compiler: str, sources: Mapping[str, str], libraries: Mapping[str, str]
@@ -150,9 +152,9 @@ class BuildManifest:
         self.abi = abi
         self.compiler = compiler
         self.sources = sources
-        """Checksums by path, from the folder that holds the package that a path begins with."""
+        """Checksums by path, such as `partita/errors.py`."""
         self.libraries = libraries
-        """Checksums by path, from the folder of the build."""
+        """Checksums by path, relative to the folder of the build."""
 
     def __str__(self) -> str:
         files = {"source": self.sources, "library": self.libraries}
@@ -179,7 +181,7 @@ class BuildManifest:
         return BuildManifest(abi, compiler, files["source"], files["library"])
 
     def first_edited(self) -> str | None:
-        """A source file that is not what the build was made from."""
+        """Returns a source file that has changed since the build, or None."""
         for path, expected in self.sources.items():
             try:
                 if checksum(source_file(path)) != expected:
@@ -189,7 +191,7 @@ class BuildManifest:
         return None
 
     def check_libraries(self, build: Path) -> None:
-        """Loading a library that is torn could end the process: its bytes are looked at first."""
+        """Raises for a damaged library; loading it could crash the process."""
         if self.abi != ABI:
             raise ImportError(f"they are for {self.abi}, and this Python loads {ABI}")
         for path, expected in self.libraries.items():
@@ -198,18 +200,18 @@ class BuildManifest:
 
 
 def source_file(path: str) -> str:
-    """Where a path of a manifest is here."""
+    """Returns the file here that a path of a manifest names."""
     return f"{_SOURCES.get(path.partition('/')[0], PACKAGE.parent)}/{path}"
 
 
 def checksum(path: str) -> str:
-    """A guard against accidents: who can change a library can change the manifest too."""
+    """Returns a CRC-32, against accidents; an attacker could change the manifest as well."""
     with open(path, "rb") as file:
         return f"{crc32(file.read()):08x}"
 
 
 def use(package: CompiledPackage = PARTITA, build: Path | None = None) -> bool:
-    """Import the compiled modules from now on, if they fit; says whether they do."""
+    """Imports the compiled modules from now on, if they fit. Returns True when they do."""
     build = build or package.build
     if os.environ.get("PARTITA_PURE") or not (build / MANIFEST).exists():
         return False
@@ -233,7 +235,8 @@ def is_used(package: CompiledPackage = PARTITA) -> bool:
 def _install(finder: _CompiledFinder, shared_library: str) -> None:
     sys.meta_path.insert(0, finder)
     try:
-        # All code is in this one. Modules that are half compiled, half not, would not fit together.
+        # This library contains all code. Importing it first makes sure that either all modules
+        # are compiled or none is: a mixture would not fit together.
         import_module(shared_library)
     except ImportError:
         sys.meta_path.remove(finder)
@@ -250,7 +253,7 @@ def _warn(reason: str) -> None:
     )
 
 
-# Without its abstract class, whose module takes 20 ms to import.
+# Does not inherit from importlib.abc.MetaPathFinder, whose module takes 20 ms to import.
 class _CompiledFinder:
     def __init__(self, build: Path, libraries: Mapping[str, str]) -> None:
         self._files = {

@@ -1,5 +1,4 @@
-"""Packages that only some commands need, extras and packages of this house: how to install one
-here."""
+"""Names the command that installs a missing package here, for this Python and this folder."""
 
 from __future__ import annotations
 
@@ -19,8 +18,11 @@ OWN = ("partita", "partita_services", "partita_migrate", "metric_catalogue", "pa
 
 @contextmanager
 def packages_required(requirement: str) -> Iterator[None]:
-    """Turns a failed import into an error that says how to install what was required, such as
-    `partita[postgresql]`."""
+    """Turns a failed import into an error that says how to install a requirement.
+
+    with packages_required("partita[postgresql]"):
+        import psycopg
+    """
     try:
         yield
     except ImportError as error:
@@ -34,8 +36,14 @@ def packages_required(requirement: str) -> Iterator[None]:
         raise PartitaError(f"{problem}; to install it: {install_command(requirement)}") from error
 
 
+def require_postgresql() -> None:
+    """Raises PartitaError unless the packages of `partita[postgresql]` are installed."""
+    with packages_required("partita[postgresql]"):
+        import psycopg_pool  # noqa: F401
+
+
 def install_command(requirement: str) -> str:
-    """The command that installs a requirement for the Python that runs this."""
+    """Returns the command that installs a requirement for the running Python."""
     if (CLONE / "Makefile").is_file() and Path(sys.prefix).resolve() == CLONE / ".venv":
         folder = os.path.relpath(CLONE)
         return "make install" if folder == "." else f"make -C {quote(folder)} install"

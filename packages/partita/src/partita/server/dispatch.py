@@ -1,8 +1,9 @@
-"""From a complete HTTP request to the operation it names, in AWS's order of checks.
+"""The dispatcher: finds the operation of a complete HTTP request, and checks it in AWS's order.
 
-Method and content type, JSON, target, credentials, then the operation's own validation. Any
-credentials are accepted and no signature is verified; a request without any is refused, as AWS
-refuses it. (Order and texts: recorded by dynalite's tests against AWS.)
+The order is: method and content type, JSON, target, credentials, then the operation's validation.
+Any credentials are accepted and no signature is verified, but a request without credentials is
+refused, as on AWS. `security/authorization_gate.py` has the dispatcher that verifies signatures.
+(Order and texts: recorded by dynalite's tests against AWS.)
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from http import HTTPStatus
 from time import perf_counter
 from typing import Any, Final, Protocol
 
+from partita.database.execution.database_interface import DatabaseInterface, Done
 from partita.database.execution.response_cache import ResponseCache
 from partita.database.operations.operation_context import PermittedBytes, PermittedRequest
 from partita.database.tables.stored_item import NO_LIMIT, TooMuchToDecode, decoding_budget
@@ -33,8 +35,7 @@ from partita.server.http.http_messages import JSON, HttpRequest, HttpResponse, R
 from partita.server.monitoring.server_metrics import ServerMetrics
 from partita.server.monitoring.slow_requests import NO_COST, RequestCost, SlowRequests
 from partita.server.protocol import json_codec
-from partita.server.protocol.aws_responses import CBOR_1_1, JSON_1_0, JSON_1_1
-from partita.server.protocol.error_body import error_body
+from partita.server.protocol.aws_responses import CBOR_1_1, JSON_1_0, JSON_1_1, error_body
 from partita.server.protocol.request_validation import Request, Validator, compile_validators
 from partita.server.protocol.rest import rest_error, rest_operation, service_at
 from partita.server.protocol.service_model import KINESIS, TARGET_PREFIXES, target
@@ -42,32 +43,12 @@ from partita.server.protocol.service_model import KINESIS, TARGET_PREFIXES, targ
 logger = logging.getLogger(__name__)
 
 Handler = Callable[[Any, Request], bytes]
-"""`handler(context, request)`: the context is the database's own affair."""
+"""`handler(context, request)` returns the response. Only the database knows the context's type."""
 PlainRead = Callable[[PermittedBytes, ResponseCache | None], bytes | None]
-Done = Callable[[bytes | BaseException], None]
-
-
-class DispatchDatabase(Protocol):
-    """What the dispatcher needs of the database."""
-
-    def read(
-        self,
-        handler: Handler,
-        permitted: PermittedRequest,
-        cache_key: bytes = b"",
-        cache: ResponseCache | None = None,
-    ) -> bytes:
-        """Run a read at once; its answer may go into the cache, under its key."""
-
-    def write(self, handler: Handler, permitted: PermittedRequest, done: Done) -> None:
-        """Run a write and call `done` with its answer, or its error, when it is durable."""
-
-    def show(self, page: Handler, query: PermittedRequest, done: Done) -> None:
-        """Run what a page shows, and call `done` with it or with its error."""
 
 
 class LargeRequestForwarder(Protocol):
-    """Who decides what would keep all others waiting."""
+    """Decides large requests elsewhere, so that they do not block all others."""
 
     def forward(
         self,
@@ -77,21 +58,21 @@ class LargeRequestForwarder(Protocol):
         decide_here: Callable[[], None],
         done: Done,
     ) -> None:
-        """Decide a request elsewhere, under its admission; `decide_here` is called where that is
-        impossible, `done` with the answer or the error."""
+        """Has a request decided elsewhere, with the rights of its admission. Calls `done` with the
+        response or error, or `decide_here` if the request cannot be decided elsewhere."""
 
 
 class SignInSite(Protocol):
-    """Pages with a way of signing in of their own."""
+    """Pages that have their own way to sign in, such as the console."""
 
     def handle(self, request: HttpRequest, reply: Reply) -> None: ...
 
     def knows(self, request: HttpRequest) -> bool:
-        """Whether the head of a request shows that somebody has signed in."""
+        """True if the head of a request shows that its sender has signed in."""
 
 
 class Companion(Protocol):
-    """Who answers the requests of another service."""
+    """Answers the requests of another service, usually in another process."""
 
     def forward(self, forwarded: Forwarded, reply: Reply) -> None: ...
 
@@ -99,24 +80,25 @@ class Companion(Protocol):
 HEALTHY: Final = b"healthy: dynamodb.us-east-1.amazonaws.com "
 UNKNOWN_PATH: Final = HttpResponse(404, b"<UnknownOperationException/>\n", b"text/xml")
 PUBLIC_PATHS: Final = (b"/", b"/ping", b"/health")
-"""Where nothing is shown of the data."""
+"""Pages that show no data, so that everybody may see them."""
 UNKNOWN_NAME: Final = "Unknown"
 KINESIS_TARGET: Final = TARGET_PREFIXES[KINESIS].encode()
-"""How the targets of Kinesis begin, the only service here that speaks JSON 1.1."""
+"""The prefix of Kinesis's targets. Only Kinesis uses JSON 1.1 here."""
 INTERNAL_ERROR: Final = (
     "The request processing has failed because of an unknown error, exception or failure."
 )
 
 LARGE_BODY_BYTES: Final = 64 * KB
 LARGE_BODY_QUOTES: Final = 40_000
-"""What makes a body large is not its bytes but its values, each in quotes as its type is: these
-take 20 ms to decode, check and encode."""
+"""A body with more quotes is large: its cost depends on the number of its values, and each value
+and type is in quotes. This many take 20 ms to decode, check and encode."""
 DECODED_BYTES_MAX: Final = MB
-"""Of large items that are stored: these take as long."""
+"""A request that decodes more bytes of stored items is large: this many take as long."""
 TEXT_CHARS_MAX: Final = 16 * KB
-"""Of the different statements and expressions of a request: to compile so much takes 100 ms."""
+"""A request with more text in different statements and expressions is large: compiling this much
+takes 100 ms."""
 PARTS: Final = ("Statements", "TransactStatements", "TransactItems")
-"""What has a statement, or expressions, for each part of a request."""
+"""Members that have a statement or expressions for each part of a request."""
 HAS_PARTS: Final = frozenset(
     ("BatchExecuteStatement", "ExecuteTransaction", "TransactGetItems", "TransactWriteItems")
 )
@@ -138,42 +120,44 @@ MAY_BE_LARGE: Final = frozenset(
 
 @dataclass(slots=True)
 class DispatchedOperation:
-    """One operation of the registry, ready to be called."""
+    """An operation of the registry, with its validator and limits."""
 
     name: str
     read: Handler | None
     write: Handler | None
     only_reads: Callable[[Request], bool] | None
-    """Of what reads and writes: whether a request is for `read`, and waits for no commit."""
+    """For an operation with both handlers: True if a request only reads, so that `read` answers it
+    without waiting for a commit."""
     decode: Callable[[bytes], Request]
     validate: Validator
     cache: ResponseCache | None
     read_plainly: PlainRead | None
-    """Answers the plainest form of its requests from their bytes; None to all others."""
+    """Answers simple requests without decoding them; returns None for all others."""
     decoded_bytes_max: int
-    """How much of large items may be decoded before others have waited long enough."""
+    """The number of bytes of stored items at which a request becomes a large one."""
     text_chars_max: int
-    """How much of statements and expressions may be compiled, likewise."""
+    """The number of characters of statements and expressions at which it becomes a large one."""
     may_be_plain: bool
-    """Whether some of its requests are answered from their bytes."""
+    """True if some requests may be answered without decoding them."""
 
     def writes(self, request: Request) -> bool:
-        """Whether a request is for `write`."""
+        """True if `write` answers a request."""
         if self.write is None:
             return False
         return self.only_reads is None or not self.only_reads(request)
 
 
 class Dispatcher:
-    """`dispatcher.handle` is what a Listener wants."""
+    """Dispatches requests to operations, companions and pages. A Listener calls `handle`."""
 
     def __init__(
         self,
-        database: DispatchDatabase,
+        database: DatabaseInterface,
         reads: Mapping[str, Handler],
         writes: Mapping[str, Handler],
         only_reads: Mapping[str, Callable[[Request], bool]] = {},
         pages: Mapping[str, Handler] = {},
+        table_pages: Mapping[str, Handler] = {},
         plain_reads: Mapping[str, PlainRead] = {},
         response_caches: Mapping[str, ResponseCache] = {},
         companions: Mapping[bytes, Companion] = {},
@@ -183,13 +167,14 @@ class Dispatcher:
         sites: Mapping[bytes, SignInSite] = {},
         shares_tables: bool = False,
     ) -> None:
-        """`only_reads` tells which table answers a request for what is in both; `pages` are what
-        GET shows besides the server's own, each given its query; `companions` answer the targets
-        that begin with their names, and `rest` the services whose protocol is REST; pages with
-        data are shown under names that `hosts` allows. Without `large_requests`, requests of any
-        size are decided at once. `sites` answer what is asked below their first segment of a path,
-        in types of their own: none of an operation's. With `shares_tables`, other servers change
-        the same tables, and rights are asked for anew when they did."""
+        """`only_reads` decides between the handlers of an operation that is in both `reads` and
+        `writes`. GET shows `pages` about the server and `table_pages` about stored data in
+        addition to the server's own. `companions` answer targets that begin with their names, and
+        `rest` answers services in AWS's REST protocol. Pages with data are only shown under host
+        names that `hosts` allows. Without `large_requests`, requests of any size are decided at
+        once. `sites` answer requests whose path begins with their name, unless the content type is
+        that of an operation. With `shares_tables`, other servers may change the same tables, and
+        rights are checked again after they did."""
         self.metrics = ServerMetrics(response_caches)
         self.notable = SlowRequests()
         self._database = database
@@ -225,12 +210,13 @@ class Dispatcher:
             b"/requests": lambda: HttpResponse(200, self.notable.page(), JSON),
         }
         self._database_pages = {path.encode(): page for path, page in pages.items()}
+        self._table_pages = {path.encode(): page for path, page in table_pages.items()}
 
     def _metrics_page(self) -> HttpResponse:
         return HttpResponse(200, self.metrics.text().encode(), CONTENT_TYPE.encode())
 
     def handle(self, request: HttpRequest, reply: Reply) -> None:
-        """Handle a request of anybody."""
+        """Handles a request without authentication."""
         self.handle_admitted(request, reply, AnyCaller(request, self.policies))
 
     def handle_admitted(self, request: HttpRequest, reply: Reply, admission: Admission) -> None:
@@ -249,11 +235,11 @@ class Dispatcher:
             self._handle_other_type(request, reply, admission)
             return
         started = perf_counter()
-        asked = request.headers.get(b"x-amz-target", b"")
-        if content_type == JSON_1_1 and not asked.startswith(KINESIS_TARGET):
+        target_header = request.headers.get(b"x-amz-target", b"")
+        if content_type == JSON_1_1 and not target_header.startswith(KINESIS_TARGET):
             reply(UNKNOWN_PATH)
             return
-        operation = self._operations.get(asked)
+        operation = self._operations.get(target_header)
         cost = NO_COST
         try:
             if operation is not None and operation.may_be_plain:
@@ -274,7 +260,7 @@ class Dispatcher:
             decode = json_codec.decode if operation is None else operation.decode
             body = decode(request.body) if request.body else None
             if operation is None:
-                self._forward(asked, request, started, reply, admission)
+                self._forward(target_header, request, started, reply, admission)
                 return
             admission.check_credentials()
             permitted = self._permitted(operation, body, admission, operation.text_chars_max)
@@ -289,6 +275,13 @@ class Dispatcher:
                 return
             assert operation.read is not None
             answer = self._database.read(operation.read, permitted, request.body, operation.cache)
+            if not isinstance(answer, bytes):
+                answer(
+                    self._answer_later(
+                        operation.name, content_type or JSON, started, reply, cost, request.body
+                    )
+                )
+                return
             response = HttpResponse(200, answer, content_type or JSON)
         except TooMuchToDecode:
             assert operation is not None
@@ -309,8 +302,11 @@ class Dispatcher:
         admission: Admission,
         chars_max: int,
     ) -> PermittedRequest:
-        """A request that is valid, and that its caller may make; raises otherwise. One with longer
-        statements is decided elsewhere: which rights it takes is known when they are compiled."""
+        """Validates a request and checks its caller's rights, or raises.
+
+        Raises TooMuchToDecode for longer statements, so that they are decided elsewhere: they must
+        be compiled before their rights are known.
+        """
         if body is None:
             raise SerializationException
         operation.validate(body)
@@ -329,7 +325,8 @@ class Dispatcher:
         started: float,
         reply: Reply,
     ) -> bool:
-        """Whether a read could be answered without decoding it: from the cache, or a plain one."""
+        """Answers a read from the response cache or by its plain form. Returns False if neither is
+        possible."""
         cache = operation.cache
         cached = None if cache is None else cache.get(body)
         if cached is not None:
@@ -371,7 +368,11 @@ class Dispatcher:
                     self._database.write(operation.write, permitted, done)
                     return
                 assert operation.read is not None
-                done(self._database.read(operation.read, permitted))
+                answer = self._database.read(operation.read, permitted)
+                if isinstance(answer, bytes):
+                    done(answer)
+                else:
+                    answer(done)
             except Exception as error:
                 done(error)
 
@@ -385,23 +386,23 @@ class Dispatcher:
             else:
                 site.handle(request, reply)
             return
-        # Imported with the first that needs it.
+        # Imported on first use: most servers never get a request in CBOR.
         from partita.server.protocol.cbor import answer_in_cbor
 
-        def handle(asked: HttpRequest, answer: Reply) -> None:
-            self.handle_admitted(asked, answer, admission)
+        def handle(json_request: HttpRequest, answer: Reply) -> None:
+            self.handle_admitted(json_request, answer, admission)
 
         answer_in_cbor(handle, request, reply)
 
     def _forward(
         self,
-        asked: bytes,
+        target_header: bytes,
         request: HttpRequest,
         started: float,
         reply: Reply,
         admission: Admission,
     ) -> None:
-        service, _, name = asked.partition(b".")
+        service, _, name = target_header.partition(b".")
         companion = self._companions.get(service)
         if companion is None:
             raise UnknownOperationException
@@ -460,7 +461,7 @@ class Dispatcher:
         return self._sites.get(first[0]) if first else None
 
     def without_operation(self, request: HttpRequest, reply: Reply, admission: Admission) -> None:
-        """Show a page, or say that there is none; raises unless the caller may see it."""
+        """Answers with a page, a site, or a 404. Raises if the caller may not see the page."""
         if request.method not in (b"GET", b"HEAD"):
             reply(UNKNOWN_PATH)
             return
@@ -482,13 +483,14 @@ class Dispatcher:
             site.handle(request, reply)
 
     def _show(self, path: bytes, target: bytes, reply: Reply, admission: Admission) -> None:
-        own, of_database = self._pages.get(path), self._database_pages.get(path)
+        own = self._pages.get(path)
+        of_database, of_tables = self._database_pages.get(path), self._table_pages.get(path)
         if path in PUBLIC_PATHS:
             assert own is not None
             reply(own())
             return
         permitted = admission.permit_page(path, query_of(target))
-        if of_database is None:
+        if of_database is None and of_tables is None:
             reply(own() if own else UNKNOWN_PATH)
             return
 
@@ -498,16 +500,28 @@ class Dispatcher:
             elif own is None:
                 reply(HttpResponse(200, content, JSON))
             else:
-                # What the database adds to a page of the server.
+                # /metrics has a part of the server and a part of the database.
                 response = own()
                 response.body += content
                 reply(response)
 
-        self._database.show(of_database, permitted, done)
+        try:
+            if of_tables is not None:
+                content = self._database.read(of_tables, permitted)
+            else:
+                assert of_database is not None
+                content = self._database.read_now(of_database, permitted)
+        except Exception as error:
+            done(error)
+            return
+        if isinstance(content, bytes):
+            done(content)
+        else:
+            content(done)
 
 
 def _text_chars(request: Request) -> int:
-    """How much there is to compile. What is repeated is compiled once."""
+    """Returns the length of all different statements and expressions, which must be compiled."""
     texts: set[str] = set()
     for member in PARTS:
         for part in request.get(member, ()):
@@ -521,7 +535,7 @@ def _text_chars(request: Request) -> int:
 
 @cache
 def _validators(operations: tuple[str, ...]) -> dict[str, Validator]:
-    """Compiled once for all dispatchers of a process: it takes longer than all else of them."""
+    """Compiles the validators once for all dispatchers of a process, because that is slow."""
     return compile_validators(operations)
 
 
@@ -538,7 +552,8 @@ def _has_many_values(body: bytes) -> bool:
 
 @lru_cache(maxsize=256)
 def json_type(content_type: bytes) -> bytes | None:
-    """Which type of JSON a request has; the answer has the same."""
+    """Returns the JSON type of a content type, without parameters, or None. The response has the
+    same type."""
     media_type = content_type.partition(b";")[0].strip()
     return media_type if media_type in (JSON, JSON_1_0, JSON_1_1) else None
 

@@ -8,6 +8,7 @@ Only what the clock brings about waits for `settle`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from threading import Lock
 from types import TracebackType
 from typing import Any
@@ -16,18 +17,16 @@ from partita.assembly.service_registry import ONLY_READS, READS, WRITES, rights
 from partita.database.capacity.ledger import MODES, OFF
 from partita.database.capacity.scaling.capacity_schedules import ScheduledChange
 from partita.database.execution import embedded_database as operations
-from partita.database.execution.response_cache import ResponseCache
 from partita.database.operations.operation_context import (
     OWN_REQUEST,
-    PermittedRequest,
     Request,
     WriteContext,
 )
 from partita.database.storage.archive import MemoryArchive
 from partita.database.storage.branch_engine import BranchEngine
-from partita.server.dispatch import Dispatcher, Done
+from partita.server.dispatch import Dispatcher
 from partita.server.http.http_messages import HttpRequest, HttpResponse
-from partita.server.monitoring.monitoring_pages import PAGES
+from partita.server.monitoring.monitoring_pages import PAGES, TABLE_PAGES
 from partita.server.monitoring.server_metrics import ServerMetrics
 from partita.server.security.resource_denials import ResourceDenials
 from partita.testing import boto_transport
@@ -72,11 +71,12 @@ class Database:
         )
         self._operations.service.check_policy = _policy_problem
         self._dispatcher = Dispatcher(
-            self,
-            READS,
-            WRITES,
+            self._operations,
+            {name: partial(self._call, name, handler) for name, handler in READS.items()},
+            {name: partial(self._call, name, handler) for name, handler in WRITES.items()},
             ONLY_READS,
             PAGES,
+            TABLE_PAGES,
             response_caches=self._operations.response_caches,
         )
         self._dispatcher.policies = ResourceDenials(self._operations.service, rights)
@@ -166,22 +166,8 @@ class Database:
         """What DescribeEndpoints answers with."""
         self._operations.service.address = address
 
-    def read(
-        self,
-        handler: Handler,
-        permitted: PermittedRequest,
-        cache_key: bytes = b"",
-        cache: ResponseCache | None = None,
-    ) -> bytes:
-        handler = self.faults.injected(_NAMES[handler], handler)
-        return self._operations.read(handler, permitted, cache_key, cache)
-
-    def write(self, handler: Handler, permitted: PermittedRequest, done: Done) -> None:
-        handler = self.faults.injected(_NAMES[handler], handler)
-        self._operations.write(handler, permitted, done)
-
-    def show(self, page: Handler, query: PermittedRequest, done: Done) -> None:
-        self._operations.show(self.faults.injected(_NAMES[page], page), query, done)
+    def _call(self, name: str, handler: Handler, context: Any, request: Request) -> bytes:
+        return self.faults.injected(name, handler)(context, request)
 
     def _run_background_work(self) -> None:
         """Run the loop until nothing is left to do: until a write need not wait for any commit."""
@@ -211,11 +197,6 @@ def database(*, seed: int = 0, transient_seconds: float = 0.0, capacity: str = O
 
 def _do_nothing(context: WriteContext, request: Request) -> bytes:
     return b""
-
-
-_NAMES: dict[Handler, str] = {
-    handler: name for handlers in (READS, WRITES, PAGES) for name, handler in handlers.items()
-}
 
 
 def _policy_problem(document: str, arn: str) -> str:

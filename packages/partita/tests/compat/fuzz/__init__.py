@@ -1,4 +1,4 @@
-"""Random requests to Partita and to DynamoDB Local, and the answers compared.
+"""Sends random requests to Partita and DynamoDB Local, and compares the responses.
 
 A round is what one seed makes (`generator.py`): some items, and a hundred mostly valid requests,
 from `items.py`, `reading.py`, `legacy_parameters.py` and `statements.py`, with what

@@ -1,4 +1,4 @@
-"""DynamoDB Local, with values in the form in which the service gives them.
+"""DynamoDB Local, with its values converted to the form in which the service returns them.
 
 It leaves numbers inside of documents and sets of PartiQL's literals as they were written, and sorts
 sets of bytes as if bytes had signs. The service has one form for a number wherever it stands, and

@@ -11,12 +11,12 @@ from .tables import Table
 from .values import KINDS, SETS, needle, value
 
 PLAIN = frozenset(("q", "n", "s", "t", "b", "ss", "ns", "bs", "m", "x", "pk", "sk", "a", "nil"))
-"""Names that may stand in an expression as they are; the others are given as placeholders."""
+"""Names that can be written in an expression; all others need placeholders."""
 
 COMPARATORS = ("=", "=", "<>", "<", "<=", ">", ">=")
 SORTABLE = ("S", "N", "B")
 MISTAKE = 0.01
-"""How often an operand has a type that its operator cannot take."""
+"""The share of operands whose type their operator does not accept."""
 
 
 class Expressions:
@@ -71,7 +71,7 @@ class Expressions:
         return self.value(value(self.dice, self.kind(*kinds)))
 
     def kind(self, *kinds: str) -> str:
-        """One of the kinds, or for a mistake any."""
+        """Returns one of the kinds, or any kind to make a mistake."""
         return self.dice.choice(KINDS if self.dice.chance(MISTAKE) else kinds)
 
     def path(self, kind: str | None = None) -> Path:
@@ -257,7 +257,7 @@ class Expressions:
         return make()
 
     def _target(self, kind: str | None = None) -> Path:
-        """Where an update may write: not to the key, but for a mistake."""
+        """Returns a path that an update writes to; it leads to the key only to make a mistake."""
         if self.dice.chance(0.005):
             return (self.dice.choice(list(self.table.key_kinds)),)
         return path(self.dice, self.table, kind, self.table.key_kinds)
@@ -324,7 +324,7 @@ class Expressions:
 
 
 def meets(one: Path, other: Path) -> bool:
-    """Whether one path is the other or goes through it, or they disagree about what is there."""
+    """True when two paths overlap or conflict."""
     for left, right in zip(one, other, strict=False):
         if left != right:
             return isinstance(left, int) != isinstance(right, int)

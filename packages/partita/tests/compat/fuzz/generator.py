@@ -1,4 +1,4 @@
-"""Which request comes next: a round is a number of requests that one seed makes."""
+"""Generates requests: a round is a sequence of requests that is made from one seed."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MAKERS: tuple[tuple[int, Make], ...] = (
 
 
 def first_items(seed: int) -> dict[str, list[Item]]:
-    """What the tables hold when the round of that seed begins."""
+    """Returns the content of the tables at the beginning of the round of a seed."""
     dice = Dice(f"items {seed}")
     return {table.name: [item(dice, table) for _ in range(FIRST_ITEMS)] for table in TABLES}
 

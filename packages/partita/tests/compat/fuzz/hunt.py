@@ -59,7 +59,7 @@ def _said(answer: Answer) -> str:
 
 @dataclass
 class Hunt:
-    """What was compared and found so far."""
+    """The counts of comparisons and differences so far."""
 
     twins: Twins
     shrinks: bool = True

@@ -1,4 +1,4 @@
-"""Where Partita answers otherwise than DynamoDB Local on purpose, as random requests show it.
+"""Intentional differences from DynamoDB Local that random requests show.
 
 Texts that differ are listed in `intended.txt`, in the form of `differences.txt`, of which the
 entries that name no case hold here too. Where whole answers differ, a rule of `rules/` takes out of
@@ -43,7 +43,7 @@ def _is_listed(request: Request, local: Answer, partita: Answer) -> bool:
 
 
 def _are_listed(request: Request, local: Answer, partita: Answer) -> bool:
-    """Whether each statement of a batch has the same response, or errors that are listed."""
+    """True when each statement of a batch has the same response on both, or listed errors."""
     if local.status != 200 or partita.status != 200:
         return False
     pairs = zip(local.body["Responses"], partita.body["Responses"], strict=True)
@@ -51,7 +51,7 @@ def _are_listed(request: Request, local: Answer, partita: Answer) -> bool:
 
 
 def _is_same_error(request: Request, theirs: Body, ours: Body) -> bool:
-    """Whether it is, or is intended, if each statement were a request by itself."""
+    """True when the responses would be equal or an intended difference for separate statements."""
     single = replace(request, operation="ExecuteStatement")
     local, partita = map(_as_answer, (theirs, ours))
     for rule in RULES:

@@ -26,7 +26,7 @@ ITEMS = frozenset(("Item", "Items", "Attributes", "Responses", "LastEvaluatedKey
 
 
 def kind(exchange: Exchange) -> str:
-    """What sort of difference it is, in one line."""
+    """Returns the kind of a difference, in one line."""
     operation = exchange.request.operation
     if exchange.local == exchange.partita:
         differing = sorted(set(_differing(exchange.left_local, exchange.left_partita, "")))

@@ -52,7 +52,7 @@ def _operands(dice: Dice, table: Table, name: str, operator: str) -> list[Value]
 
 
 def operator(dice: Dice, conditions: Body) -> Body:
-    """How the conditions are joined, which must not be told of a single one."""
+    """Returns the ConditionalOperator, which is not allowed for a single condition."""
     probability = 0.5 if len(conditions) > 1 else 0.01
     return maybe(dice, probability, "ConditionalOperator", ("AND", "OR", "OR"))
 

@@ -60,7 +60,7 @@ def _lacking(dice: Dice, body: Body) -> None:
 
 
 def _repeated(dice: Dice, body: Body) -> None:
-    """One request of a batch or a transaction twice."""
+    """Repeats one request of a batch or transaction."""
     for member in ("TransactItems", "Statements", "TransactStatements"):
         if member in body:
             body[member] = [*body[member], dice.choice(body[member])]

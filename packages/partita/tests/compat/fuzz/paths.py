@@ -34,7 +34,7 @@ ANYWHERE: tuple[Path, ...] = (
     ("m", "l", 1, "a"),
 )
 INTO_KEYS: tuple[Path, ...] = (("pk", "a"), ("sk", 0))
-"""Which are refused."""
+"""These paths are refused."""
 
 
 def path(dice: Dice, table: Table, kind: str | None, avoid: Collection[str] = ()) -> Path:

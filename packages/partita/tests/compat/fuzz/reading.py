@@ -149,7 +149,7 @@ def _selection(dice: Dice, used: Table, index: Index | None, body: Body) -> Body
 
 
 def _paged(dice: Dice, used: Table, index: Index | None, request: Request) -> Request:
-    """With a limit, all pages are read: where one ends means little by itself."""
+    """With a limit, all pages are read, because the servers may end a page at different items."""
     if index is not None and request.operation == "Query":
         *_, order = kinds(index.key)
         request = replace(

@@ -14,7 +14,7 @@ from .tables import TABLES, Table
 
 @dataclass(frozen=True)
 class Request:
-    """One request, and how the answers of two servers to it are compared.
+    """A request, and how the responses of two servers to it are compared.
 
     `unordered` are the lists of the answer that have no order, as paths. Items of an index come
     in the order of `order_by`, those with the same value in any. With `to_the_end` all pages are

@@ -24,7 +24,7 @@ RETURNING = (
 
 
 class Writer:
-    """One statement with its parameters, which stand in the order of their question marks."""
+    """A statement with its parameters, in the order of the question marks."""
 
     def __init__(self, dice: Dice, table: Table) -> None:
         self.dice = dice
@@ -132,7 +132,7 @@ class Writer:
     # Statements.
 
     def where_key(self, probability: float = 0.4) -> str:
-        """One item by its key, with a condition besides at times."""
+        """A WHERE clause with the key of one item, sometimes with a further condition."""
         terms = [self.equal(name, one) for name, one in key(self.dice, self.table).items()]
         if self.dice.chance(probability):
             terms.append(self.condition(self.table.key_kinds))
@@ -186,7 +186,7 @@ class Writer:
         return self.path_text("N")
 
     def select_one(self) -> str:
-        """Of a batch or a transaction, in which no other condition is allowed."""
+        """A SELECT for a batch or transaction, where no further condition is allowed."""
         return f'SELECT {self._columns()} FROM "{self.table.name}" {self.where_key(0.05)}'
 
     def _columns(self) -> str:
@@ -336,6 +336,6 @@ def _one_of_many(dice: Dice, *, reads: bool, returns: bool = True) -> Body:
 
 
 def _on_different_items(statements: list[Body]) -> list[Body]:
-    """One statement for each table, which cannot meet another's item."""
+    """Statements for different tables, so that no two of them have the same item."""
     tables = {one["Statement"].split('"Fuzz')[1].split('"')[0]: one for one in statements}
     return list(tables.values())

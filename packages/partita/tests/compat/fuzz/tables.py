@@ -73,7 +73,7 @@ class Table:
 
 
 def kinds(attributes: Sequence[str]) -> dict[str, str]:
-    """From "name:type" to the type of each."""
+    """Parses "name:type" texts to a dict of types."""
     return dict(attribute.split(":") for attribute in attributes)
 
 

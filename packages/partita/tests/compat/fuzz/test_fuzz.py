@@ -1,4 +1,4 @@
-"""Random requests are answered as DynamoDB Local answers them, apart from what is intended.
+"""Responses to random requests equal DynamoDB Local's, except for intended differences.
 
 A short hunt with fixed seeds is part of the suite; a long one takes PARTITA_FUZZ_SECONDS, from
 PARTITA_FUZZ_SEED on or from a seed by chance, which it tells:

@@ -18,7 +18,7 @@ OTHER = Answer(400, {}, "ValidationException", "not alike")
 
 
 class FakeTwins(Twins):
-    """Two servers that differ when the items and the request are as told."""
+    """Two servers that differ only for certain items and a certain request."""
 
     def __init__(self, differ: Callable[[State, Request], bool]) -> None:
         self._differ = differ

@@ -1,4 +1,4 @@
-"""Two servers that are kept in one state: what one is asked, the other is asked too."""
+"""Two servers in the same state: every request is sent to both."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BATCH_MAX = 25
 
 @dataclass(frozen=True)
 class Exchange:
-    """What the two answered, and where their tables are different afterwards."""
+    """The two responses, and the tables that differ afterwards."""
 
     request: Request
     local: Answer
@@ -72,7 +72,7 @@ class Twins:
 
     @property
     def state(self) -> State:
-        """What the tables of both hold; those that hold different items are not among them."""
+        """Returns the content of the tables that are equal on both servers."""
         return {name: items for name, items in self._held.items() if items is not None}
 
     def reset(self, state: State) -> None:
@@ -93,7 +93,7 @@ class Twins:
 
 
 def contents(server: Server, table: Table) -> list[Item]:
-    """All items of a table, in an order that does not depend on the server."""
+    """Returns all items of a table, in an order that does not depend on the server."""
     request = Request(
         "Scan", {"TableName": table.name, "ConsistentRead": True}, ("Items",), to_the_end=True
     )

@@ -25,7 +25,7 @@ DEPTH_MAX = 3
 DIGITS_MAX = 38
 
 MEMBERS = ("a", "b", "q", "l", "m", "ss", "name", "a.b")
-"""What maps have as members; by their names, paths go into them."""
+"""The names of map members, which paths also use."""
 
 MEMBER_KINDS = {"a": "S", "b": "B", "q": "N", "l": "L", "m": "M", "ss": "SS", "name": "S"}
 
@@ -94,6 +94,6 @@ def member(dice: Dice, name: str, depth: int) -> Value:
 
 
 def needle(dice: Dice, kind: str | None = None) -> Value:
-    """What a value may contain. In bytes, DynamoDB Local finds only text."""
+    """Returns an operand for contains(). In binaries, DynamoDB Local only finds text."""
     found = value(dice, kind)
     return {"B": dice.choice(ASCII_BYTES)} if "B" in found else found

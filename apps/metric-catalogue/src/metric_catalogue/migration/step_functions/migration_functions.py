@@ -58,6 +58,7 @@ class _Stores:
         database = ConnectionPool(
             parse_address(os.environ[MYSQL]), connections=2, lock_seconds=LOCK_SECONDS
         )
+        # Only error messages use it: they name the server whose session holds a row.
         database.server_of = Modes(self.client, tables).server_of
         self.mariadb = MariaDBCatalogue(database)
         self.dynamodb = DynamoDBCatalogue(self.client, tables, BEFORE_CUTOVER)
@@ -74,7 +75,7 @@ class _Stores:
         for client in filter(None, (self.client, self._states)):
             self.loop.run_until_complete(client.close())
         self.mariadb.database.close()
-        # Transports close in the next turn of the loop.
+        # asyncio closes transports in the next turn of the loop.
         self.loop.run_until_complete(asyncio.sleep(0))
         self.loop.close()
 

@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 @dataclass
 class MigrationCounts:
-    """What became of the metrics: each is either imported, skipped or an error."""
+    """Counts the metrics: each is either imported, skipped or an error."""
 
     imported: set[str] = field(default_factory=set)
     skipped: int = 0
@@ -48,7 +48,7 @@ class MigrationCounts:
     warnings: int = 0
     """Attempts that failed, were cleaned up and repeated."""
     errors: dict[str, str] = field(default_factory=dict)
-    """Why a metric could not be migrated, by metric."""
+    """The reasons why metrics could not be migrated, by metric."""
 
     @property
     def processed(self) -> int:
@@ -127,6 +127,7 @@ class MigrationRun:
         if ended.outcome is None:
             await self._fail(ended.metric, arn)
             return True
+        # Earlier failures do not count any more: the metric is migrated.
         self._failures.pop(ended.metric, None)
         self.counts.errors.pop(ended.metric, None)
         if ended.outcome == IMPORTED:

@@ -81,7 +81,7 @@ class DynamoDBCatalogue:
     # Reading
 
     async def get(self, name: str) -> Metric:
-        """Returns a metric. Raises NotFound."""
+        """Returns a metric. Raises MetricNotFound."""
         metric = await self.find(name)
         if metric is None:
             raise no_metric(name)
@@ -373,8 +373,8 @@ class DynamoDBCatalogue:
         return {name for name, metric in zip(distinct, metrics, strict=True) if metric is None}
 
     async def save(self, previous: Metric | None, metric: Metric, guard: int | None = None) -> None:
-        """Writes a new version in one transaction. Raises Changed or Conflict when the catalogue
-        has changed since `previous` was read."""
+        """Writes a new version in one transaction. Raises VersionChanged or MetricConflict when the
+        catalogue has changed since `previous` was read."""
         if FAILED in await self.transact(
             transaction_actions.save(self.tables, previous, metric, guard)
         ):
@@ -388,9 +388,11 @@ class DynamoDBCatalogue:
         """Writes in one transaction, on condition that the mode allows it.
 
         Returns an empty list on success, or the reason of each action when a condition failed.
-        Raises Moved when the mode does not allow it. Repeats after conflicts with other writers.
+        Raises CatalogueMoved when the mode does not allow it. Repeats the transaction after
+        conflicts with other writers.
         """
         for tried in range(1, TRIES_MAX + 1):
+            # Another copy at each attempt, so that transactions do not conflict over one item.
             number = random.randrange(MODE_COPIES)
             check = transaction_actions.check_mode(self.tables, self._modes, number)
             request = {"TransactItems": [*actions, check]}
@@ -398,6 +400,7 @@ class DynamoDBCatalogue:
                 await self.client.call("dynamodb", "TransactWriteItems", request)
             except ClientError as error:
                 reasons = [reason["Code"] for reason in error.body.get("CancellationReasons", ())]
+                # The check of the mode is the last action, so its reason is the last one.
                 if FAILED in reasons[-1:]:
                     raise CatalogueMoved from error
                 if FAILED in reasons:

@@ -21,10 +21,6 @@ def _number(text: str) -> float:
     return float(text) if "." in text or "E" in text else int(text)
 
 
-def _to_set(values: tuple[str, ...]) -> list[str]:
-    return list(values)
-
-
 def _from_set(values: list[str]) -> tuple[str, ...]:
     return tuple(sorted(values))
 
@@ -37,7 +33,7 @@ Read = Callable[[Any], Any]
 
 def _kind(attribute: str) -> tuple[str, Write, Read]:
     if attribute in SET_ATTRIBUTES:
-        return "SS", _to_set, _from_set
+        return "SS", list, _from_set
     if attribute in NUMBER_ATTRIBUTES:
         return "N", str, _number
     return "S", str, str

@@ -160,7 +160,7 @@ def relationships(tables: CatalogueTables, previous: Metric | None, metric: Metr
     ]
 
 
-def _turn_guard(tables: CatalogueTables, seen: int) -> Action:
+def _turn_guard(tables: CatalogueTables, count: int) -> Action:
     """Increments the guard on condition that nobody has since it was read."""
     return {
         "Update": {
@@ -170,8 +170,8 @@ def _turn_guard(tables: CatalogueTables, seen: int) -> Action:
             "ConditionExpression": "#count = :seen OR attribute_not_exists(#count)",
             "ExpressionAttributeNames": {"#count": "count"},
             "ExpressionAttributeValues": {
-                ":seen": {"N": str(seen)},
-                ":next": {"N": str(seen + 1)},
+                ":seen": {"N": str(count)},
+                ":next": {"N": str(count + 1)},
             },
         }
     }

@@ -221,13 +221,13 @@ class MariaDBCatalogue:
     ) -> Metric:
         async def work(session: DatabaseSession) -> Metric:
             locked = await session.row(metric_rows.LOCK_METRIC, name)
-            found = await session.row(metric_rows.SELECT_METRIC, name)
-            if locked is None or found is None:
+            row = await session.row(metric_rows.SELECT_METRIC, name)
+            if locked is None or row is None:
                 raise no_metric(name)
             state = locked["migratedToDynamoDB"]
             if dual_write is not None and state == IN_MIGRATION:
                 raise in_migration(name)
-            previous = metric_rows.metric_of(found)
+            previous = metric_rows.metric_of(row)
             if expected is not None and previous.latest_version != expected:
                 raise changed(name, expected, previous.latest_version)
             metric = revision(previous)
@@ -244,10 +244,10 @@ class MariaDBCatalogue:
     async def delete(self, name: str, expected: int | None) -> None:
         async def work(session: DatabaseSession) -> None:
             locked = await session.row(metric_rows.LOCK_METRIC, name)
-            found = await session.row(metric_rows.SELECT_METRIC, name)
-            if locked is None or found is None:
+            row = await session.row(metric_rows.SELECT_METRIC, name)
+            if locked is None or row is None:
                 raise no_metric(name)
-            latest = metric_rows.metric_of(found).latest_version
+            latest = metric_rows.metric_of(row).latest_version
             if expected is not None and latest != expected:
                 raise changed(name, expected, latest)
             await metric_rows.lock_references(session)

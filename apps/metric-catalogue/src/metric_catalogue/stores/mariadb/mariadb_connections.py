@@ -193,8 +193,8 @@ class ConnectionPool:
     async def session(
         self, places: asyncio.Semaphore | None = None
     ) -> AsyncIterator[DatabaseSession]:
-        """Lends a connection. A connection with an error is not used again, and the error becomes
-        Unavailable."""
+        """Lends a connection. A connection with an error is not used again, and the error becomes a
+        CatalogueUnavailable."""
         async with places or self._places:
             session = await self._take()
             try:
@@ -233,6 +233,7 @@ class ConnectionPool:
                 user=address.user,
                 password=address.password,
                 database=address.database,
+                # "utf8" would be MariaDB's alias for three-byte UTF-8.
                 charset="utf8mb4",
                 autocommit=True,
                 connect_timeout=CONNECT_SECONDS_MAX,

@@ -178,6 +178,7 @@ async def delete_metric(session: DatabaseSession, metric_id: int, name: str) -> 
     for statement in (
         "DELETE FROM metric_relationships WHERE %s IN (consumer_metric_id, consumed_metric_id)",
         "DELETE FROM metric_versions WHERE metric_id = %s",
+        # A rollback deletes metrics that other rows may still have as chained metric.
         "UPDATE metric_versions SET chained_metric_id = NULL, chain_cutoff_date = NULL "
         "WHERE chained_metric_id = %s",
         "DELETE FROM metrics WHERE id = %s",

@@ -1,4 +1,4 @@
--- Copy a catalogue from schema.sql, in the database `old`, to redesigned.sql, in the current one:
+-- Copies a catalogue from schema.sql, in the database `old`, to redesigned.sql, in the current one:
 --     sed 's/`old`/`catalogue`/' redesign.sql | mariadb redesigned
 
 INSERT INTO dimensions (id, name) SELECT id, name FROM `old`.dimensions;
@@ -17,7 +17,7 @@ SELECT
     hybrid_formula
 FROM `old`.metric_versions;
 
--- The same rows with the metric instead of its group; the group of all hybrid metrics has none.
+-- The rows have the metric in place of its group. The group of all hybrid metrics has no dimensions.
 INSERT INTO related_dimensions (metric_id, dimension_id)
 SELECT m.id, g.dimension_id
 FROM `old`.metrics m JOIN `old`.dimensions_metric_groups g ON g.metric_group_id = m.metric_group_id;

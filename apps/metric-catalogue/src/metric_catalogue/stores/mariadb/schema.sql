@@ -55,6 +55,7 @@ CREATE TABLE IF NOT EXISTS metric_relationships (
     FOREIGN KEY (consumed_metric_id) REFERENCES metrics (id)
 ) ENGINE = InnoDB CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
--- Without a row to insert no trigger is called, so that a moved catalogue can be opened.
+-- INSERT ... SELECT without a row calls no trigger. A plain INSERT would be refused by the fence
+-- after a cutover, and the catalogue could not be opened.
 INSERT INTO metric_groups (name) SELECT 'hybrid metrics' FROM DUAL
 WHERE NOT EXISTS (SELECT 1 FROM metric_groups WHERE name = 'hybrid metrics');

@@ -1,5 +1,5 @@
--- A catalogue from before the migration: it lacks the field of figure 5.7, counts time in whole
--- seconds and parameters in whole numbers, and takes names for the same that differ in case.
+-- Upgrades a catalogue from before the migration. It lacks the field of figure 5.7, has times in whole
+-- seconds and parameters in whole numbers, and treats names that differ only in case as equal.
 
 ALTER TABLE dimensions
     CONVERT TO CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;

@@ -1,1 +1,1 @@
-"""Finding spam: rules for single visits, and a random cut forest for each brand."""
+"""Detects spam by rules for single visits, and by a random cut forest for each brand."""

@@ -1,7 +1,7 @@
 """Cohorts: the hits of one kind of visitor on one asset in one interval, which the forest judges.
 
-A single hit says little. The hits of a cohort can show that their share of the asset's hits is much
-higher than elsewhere, that the visitors look at nothing else, or that they come again and again.
+A single hit says little. The hits of a cohort can show that its share of the asset's hits is much
+higher than elsewhere, that its visitors look at nothing else, or that they return again and again.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 EXAMPLES_MAX = 20
 UNSEEN_HITS = 3
-"""Up to this many hits are only counted: most of a million assets never have more. When there are
-more, the first ones are assumed to have been like the next."""
+"""Up to this many hits of a cohort are only counted, because most of a million assets never have
+more. When more arrive, the first hits are assumed to have been like the next one."""
 COUNTED_MAX = 100_000
 
 
@@ -46,10 +46,10 @@ class Cohort:
         self.departures = 0
         """Hits after which the visitor moved on to another asset."""
         self.returns = 0
-        """For each hit, the earlier hits of its visitor; summed up."""
+        """The sum, over all hits, of the visitor's earlier hits."""
         self.agents: dict[UserAgent, int] = {}
         self.keys: dict[tuple[int, str, str], int] = {}
-        """Hits by section, paid type and resource type, as the counter counts them."""
+        """Hits by section, paid type and resource type, as in the counter."""
         self.examples: list[JudgedVisit] = []
 
     def add(self, visit: JudgedVisit, visitor: Visitor, agent: UserAgent) -> None:
@@ -72,7 +72,7 @@ def _counting_key(visit: JudgedVisit) -> tuple[int, str, str]:
 
 
 def cohort_key(asset_id: int, kind: int) -> int:
-    """One integer, because it is computed for every hit."""
+    """Returns asset and kind as one integer, which is cheap to compute for every hit."""
     return asset_id * 4 + kind
 
 
@@ -83,7 +83,7 @@ class CohortInterval:
         self.start = start
         self.end = end
         self.cohorts: dict[int, Cohort] = {}
-        """By `cohort_key`."""
+        """The cohorts by `cohort_key`."""
         self.kind_hits = [0, 0, 0]
         self.kind_departures = [0, 0, 0]
         self._counted: dict[int, int] = {}
@@ -107,7 +107,7 @@ class CohortInterval:
         cohort.add(visit, visitor, agent)
 
     def depart(self, asset_id: int, kind: int) -> None:
-        """A visitor, who was of that kind then, has moved on from the asset to another one."""
+        """Notes that a visitor, who was of this kind then, has moved on to another asset."""
         self.kind_departures[kind] += 1
         cohort = self.cohorts.get(asset_id * 4 + kind)
         if cohort is not None:
@@ -121,14 +121,15 @@ class CohortInterval:
         return sum(self.kind_hits)
 
     def hits_of(self, asset_id: int) -> list[int]:
-        """By kind."""
-        found = (self.cohorts.get(cohort_key(asset_id, kind)) for kind in range(len(KINDS)))
-        return [cohort.hits if cohort else 0 for cohort in found]
+        """Returns the hits on an asset, by kind of visitor."""
+        cohorts = (self.cohorts.get(cohort_key(asset_id, kind)) for kind in range(len(KINDS)))
+        return [cohort.hits if cohort else 0 for cohort in cohorts]
 
     def expected(self, cohort: Cohort) -> float:
-        """Hits that it would have if its visitors behaved as they do elsewhere.
+        """Returns the hits that a cohort would have if its visitors behaved as elsewhere.
 
-        The higher of two estimates: news attract many new visitors, but these read on.
+        That is the higher of two estimates. News attract many new visitors, which the first one
+        takes for spam; but they read on, which the second one sees.
         """
         return max(self._expected_by_others(cohort), self._expected_by_departures(cohort))
 

@@ -20,7 +20,7 @@ MINUTE_SECONDS = 60
 VISITOR_SECONDS = 3_600
 POINTS_PER_INTERVAL_MAX = 300
 USUAL_KEPT = 5_000
-"""Cohorts whose usual hits are saved for the next start."""
+"""The usual hits of this many cohorts are saved for the next start."""
 PAST_HITS = 20
 FORGETTING = 0.02
 """The weight of a new score in the moving mean and variance."""
@@ -38,7 +38,7 @@ class Anomaly(Struct, frozen=True):
 
 
 class LearnedState(Struct, kw_only=True):
-    """What is saved of a brand for the next start; the memory of single visitors is not."""
+    """The state of a brand that is saved for the next start; single visitors are not saved."""
 
     points: list[Point] = []
     usual: dict[int, float] = {}
@@ -60,7 +60,7 @@ class Detector:
         self._minute = 0
         self._interval = CohortInterval(0, 0)
         self.end = 0
-        """The end of the interval."""
+        """The end of the current interval."""
         self._next = CohortInterval(0, 0)
         self._later_hits, self._later_time = 0, inf
         self._is_idle = False
@@ -72,7 +72,7 @@ class Detector:
         self._score_variance = learned.score_variance
 
     def see(self, visit: JudgedVisit) -> str | None:
-        """Why a visit is withheld; None when the rules let it pass."""
+        """Applies the rules to a visit. Returns the reason to withhold it, or None."""
         agent = self._agents.get(visit.agent) or self._agents.add(visit.agent)
         if agent.is_bot:
             return BOT
@@ -127,8 +127,8 @@ class Detector:
     # Intervals that have ended
 
     def is_past(self, time: float) -> bool:
-        """Whether visits after `end` show that the interval has ended. One may come from a clock
-        that is fast; it takes many in the next interval, or later."""
+        """True when visits after `end` show that the interval has ended. A single visit may come
+        from a clock that is fast, so it takes many of them."""
         enough = PAST_HITS + self._interval.hits / 2
         if time < self._next.end:
             return self._next.hits > enough
@@ -137,7 +137,8 @@ class Detector:
         return self._later_hits > enough
 
     def is_over(self, now: float) -> bool:
-        """Whether the interval has ended by the clock, which does not count during a replay."""
+        """True when the interval has ended by the clock. During a replay of history, whose visits
+        are much older, the clock counts only after a pause."""
         was_idle, self._is_idle = self._is_idle, True
         late_seconds = now - self.end
         return 0 <= late_seconds < self._settings.interval_seconds or (
@@ -145,8 +146,8 @@ class Detector:
         )
 
     def close(self, time: float) -> list[Anomaly]:
-        """The anomalies of the intervals that have ended. The next one begins, or a later one when
-        there were no visits in between."""
+        """Closes the intervals that have ended, and returns their anomalies. The next interval
+        begins, or a later one when there were no visits in between."""
         time = min(time, self._later_time)
         over, self._interval = [self._interval], self._next
         length = self._settings.interval_seconds
@@ -176,24 +177,25 @@ class Detector:
         return anomalies
 
     def _find(self, interval: CohortInterval, points: dict[int, Point]) -> list[Anomaly]:
-        """One threshold for all cohorts, so that their order does not matter."""
+        """Finds the anomalies of an interval. All cohorts have the same threshold, so that their
+        order does not matter."""
         if len(self._forest.points) < self._settings.learning_points:
             return []
         threshold = max(
             self._settings.score_min,
             self._score_mean + self._settings.deviations * self._score_variance**0.5,
         )
-        found = []
+        anomalies = []
         scores = {key: self._forest.score(point) for key, point in points.items()}
         for key, score in scores.items():
             cohort = interval.cohorts[key]
             if score > threshold and cohort.hits >= self._settings.cohort_hits_min:
                 anomaly = self._anomaly(interval, cohort, points[key], score, threshold)
                 if anomaly is not None:
-                    found.append(anomaly)
+                    anomalies.append(anomaly)
                     continue
             self._learn_score(min(score, threshold))
-        return found
+        return anomalies
 
     def _anomaly(
         self, interval: CohortInterval, cohort: Cohort, point: Point, score: float, threshold: float

@@ -26,7 +26,7 @@ Point = list[float]
 
 
 class UsualCohort:
-    """The usual hits of cohorts in an interval: a moving average."""
+    """The usual hits of cohorts in an interval, as a moving average."""
 
     WEIGHT = 0.1
     LEAST = 0.05
@@ -35,17 +35,18 @@ class UsualCohort:
     def __init__(self, hits: Mapping[int, float] | None = None, intervals: int = 0) -> None:
         self.hits = dict(hits or {})
         self.intervals = intervals
-        """Seen so far; nothing is unusual before there have been a few."""
+        """How many intervals were learned. Nothing is unusual before there were a few."""
 
     def of(self, asset_id: int) -> list[float]:
-        """By kind of visitor."""
+        """Returns the usual hits on an asset, by kind of visitor."""
         return [self.hits.get(cohort_key(asset_id, kind), 0.0) for kind in range(len(KINDS))]
 
     def highest(self, count: int) -> dict[int, float]:
         return dict(sorted(self.hits.items(), key=lambda entry: -entry[1])[:count])
 
     def surge(self, cohort: Cohort, interval: CohortInterval) -> float:
-        """News attract visitors of all kinds, an attack those of one."""
+        """Returns how much a cohort has grown compared with the asset's other visitors. News
+        attract visitors of all kinds, an attack only those of one kind."""
         if self.intervals < self.INTERVALS_MIN:
             return 0.0
         here, usual, kind = interval.hits_of(cohort.asset_id), self.of(cohort.asset_id), cohort.kind
@@ -54,7 +55,7 @@ class UsualCohort:
 
     def learn(self, interval: CohortInterval, anomalous: set[int]) -> None:
         self.intervals += 1
-        # At first the plain average, which need not climb from zero.
+        # The first intervals are averaged, so that the average does not have to climb from zero.
         weight = max(self.WEIGHT, 1 / self.intervals)
         for key in [key for key in self.hits if key not in anomalous]:
             self.hits[key] *= 1 - weight
@@ -66,7 +67,8 @@ class UsualCohort:
 
 
 def point(cohort: Cohort, interval: CohortInterval, usual: UsualCohort, agent_hits: float) -> Point:
-    """In the order of FEATURES; `agent_hits` are those of all agents of the brand."""
+    """Returns the features of a cohort in the order of FEATURES. `agent_hits` are the hits of all
+    agents of the brand."""
     hits = cohort.hits
     return [
         log(hits),
@@ -82,7 +84,7 @@ def point(cohort: Cohort, interval: CohortInterval, usual: UsualCohort, agent_hi
 
 
 def _distance_of_agents(cohort: Cohort, agent_hits: float) -> float:
-    """The Kullback-Leibler divergence from the brand's mix."""
+    """Returns the Kullback-Leibler divergence of the cohort's agents from those of the brand."""
     total = sum(cohort.agents.values())
     terms = (
         hits / total * log(hits / total * agent_hits / max(1.0, agent.hits))

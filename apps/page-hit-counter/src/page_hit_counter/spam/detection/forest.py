@@ -1,6 +1,6 @@
-"""A random cut forest behind an interface of our own, and its explanations.
+"""A random cut forest and its explanations, behind an interface that hides the library.
 
-The points that it has learned are kept beside it: after a restart a new forest learns them again,
+The points that it has learned are kept beside it. After a restart a new forest learns them again,
 which takes a tenth of a second and does not depend on how the library stores its trees.
 """
 
@@ -24,11 +24,11 @@ POINTS_KEPT = 2_048
 
 
 class Explanation(Struct, frozen=True, kw_only=True):
-    """What one feature contributes to an anomaly, as Kinesis Analytics explains it."""
+    """The contribution of one feature to an anomaly, in the form of Kinesis Analytics."""
 
     feature: str
     attribution: float
-    """Its share of the score."""
+    """The feature's share of the score."""
     direction: Literal["high", "low"]
     strength: float
     """How clear the direction is, from 0 to 1."""
@@ -48,7 +48,7 @@ class Forest:
         return float(self._forest.score(point))
 
     def explain(self, point: Point) -> tuple[Explanation, ...]:
-        """The features that contribute most come first."""
+        """Returns what each feature contributes to the score, the largest contribution first."""
         parts = self._forest.attribution(point)
         rows = zip(self._features, parts["high"], parts["low"], strict=True)
         explained = (_explanation(feature, high, low) for feature, high, low in rows)
@@ -70,7 +70,8 @@ def _explanation(feature: str, high: float, low: float) -> Explanation:
 
 
 def check_installed() -> None:
-    """Fail when the filter starts, rather than with the first visit."""
+    """Raises an error when the library is missing: at the start rather than with the first
+    visit."""
     try:
         import krcf  # noqa: F401
     except ModuleNotFoundError as error:

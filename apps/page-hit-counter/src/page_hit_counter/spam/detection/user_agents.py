@@ -1,4 +1,4 @@
-"""User agents: which of them are bots by their name, and how many hits each has."""
+"""User agents: which are bots by their name, and how many hits each has."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 AGENTS_MAX = 10_000
-"""Agents beyond this number share one entry, so that made-up names cost no memory."""
+"""Agents beyond this number share one entry, so that clients cannot fill the memory with names."""
 MAYBE_BOTS = (
     "bot",
     "crawl",
@@ -31,11 +31,11 @@ MAYBE_BOTS = (
 )
 """Words in the names of crawlers and HTTP libraries."""
 NOT_BOTS = ("cubot",)
-"""A maker of phones, whose name is in the names of its browsers."""
+"""Cubot makes phones, and its name is in the user agents of their browsers."""
 
 
 class UserAgent:
-    """One name, and its hits, of which older ones count less."""
+    """A user agent and its hits, of which older ones count less."""
 
     __slots__ = ("hits", "is_bot", "name")
 
@@ -54,7 +54,7 @@ class UserAgents:
         self.get = self._agents.get
 
     def add(self, name: str) -> UserAgent:
-        """The entry for a name that `get` does not find."""
+        """Returns a new entry for a name that `get` does not find."""
         if self._is_bot(name):
             agent = UserAgent(name, True)
         elif len(self._agents) >= AGENTS_MAX:
@@ -67,16 +67,16 @@ class UserAgents:
 
     def _is_bot(self, name: str) -> bool:
         text = name.lower()
-        for innocent in NOT_BOTS:
-            text = text.replace(innocent, "")
+        for word in NOT_BOTS:
+            text = text.replace(word, "")
         return self._bots.search(text) is not None
 
     def total(self) -> float:
-        """Hits of all agents that are not bots."""
+        """Returns the hits of all agents that are not bots."""
         return self._others.hits + sum(agent.hits for agent in self._agents.values())
 
     def decay(self) -> None:
-        """Let older hits count less, and forget names that are not seen any more."""
+        """Lets older hits count less, and forgets names that do not occur any more."""
         for agent in list(self._agents.values()):
             agent.hits *= 0.98
             if agent.hits < 0.01:

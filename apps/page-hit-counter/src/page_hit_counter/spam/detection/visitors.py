@@ -1,6 +1,6 @@
-"""Visits as the filter reads them, and what it remembers of visitors.
+"""Visits as the spam filter reads them, and what it remembers of visitors.
 
-Memory is bounded: entries are forgotten a generation at a time.
+Memory is bounded, because entries are forgotten a generation at a time.
 """
 
 from __future__ import annotations
@@ -12,30 +12,30 @@ from page_hit_counter.counting.tumbling_windows import CountedHit
 Value = TypeVar("Value")
 FIRST, SINGLE, SEVERAL = range(3)
 KINDS = ("first visit", "this asset only", "several assets")
-"""Kinds of visitors, by what they have visited so far."""
+"""The kinds of visitors, by what they have visited so far."""
 
 
 class JudgedVisit(CountedHit, Protocol):
-    """What is counted of a visit, and who it was."""
+    """A visit with its visitor, user agent and address."""
 
     @property
     def visitor(self) -> str:
-        """Empty when the sender did not name one."""
+        """The visitor; empty when the sender did not name one."""
         ...
 
     @property
     def agent(self) -> str: ...
     @property
     def source(self) -> str:
-        """The address that it came from; empty when that is not known."""
+        """The IP address that it came from; empty when it is not known."""
         ...
 
 
 class Generations(Generic[Value]):
-    """A map that forgets its older half all at once.
+    """A map that forgets its older half at once.
 
-    It turns when the newer half is full or old enough: an entry lives at least `seconds`, unless
-    more than half of `entries_max` other entries came since.
+    The halves turn when the newer one is full or old enough. An entry therefore lives at least
+    `seconds`, unless more than half of `entries_max` other entries arrive after it.
     """
 
     def __init__(self, entries_max: int, seconds: float) -> None:
@@ -63,7 +63,7 @@ class Visitor:
     def __init__(self, asset_id: int) -> None:
         self.hits = 0
         self.changes = 0
-        """How often a hit was on another asset than the previous one."""
+        """How often a hit was on another asset than the hit before."""
         self.asset_id = asset_id
         self.minute = 0
         self.minute_hits = 0

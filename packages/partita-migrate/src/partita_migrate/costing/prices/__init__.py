@@ -1,1 +1,1 @@
-"""What AWS asks for: the one price list of everything that counts in dollars."""
+"""AWS's prices: the one price list for everything that is estimated in dollars."""

@@ -1,4 +1,4 @@
-"""What AWS asks for, read from a dated file that people can replace."""
+"""AWS's prices, read from a dated file that users can replace."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from partita.errors import PartitaError
 
 NEWEST = "us-east-1.2026-11.toml"
 COMPARED = ("lambda", "fargate", "aurora", "kinesis", "analytics", "delivery")
-"""What DynamoDB is compared with: a list of one's own may leave it out."""
+"""Sections that DynamoDB is compared with; a price list of the user's may leave them out."""
 MONTH_HOURS = 730
-"""As AWS's calculator has them."""
+"""Hours of a month, as AWS's calculator counts them."""
 
 
 class ClassPrices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Of one table class."""
+    """Prices of one table class."""
 
     write_unit_hour: float
     read_unit_hour: float
@@ -29,7 +29,7 @@ class ClassPrices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 class ReservedPrices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Of 100 units, for a term."""
+    """Prices of 100 reserved capacity units for a term."""
 
     write_upfront_100: float
     write_hour_100: float
@@ -38,11 +38,15 @@ class ReservedPrices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class Reserved(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Prices of reserved capacity, by term."""
+
     one_year: ReservedPrices
     three_years: ReservedPrices
 
 
 class BackupPrices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Prices of backups, restores, imports and exports."""
+
     point_in_time_gb_month: float
     on_demand_gb_month: float
     restore_gb: float
@@ -51,51 +55,57 @@ class BackupPrices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class StreamPrices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Prices of change streams."""
+
     read_requests_100k: float
     kinesis_units_million: float
 
 
 class LambdaPrices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Of a function with 128 MB."""
+    """Prices of a function with 128 MB."""
 
     execution: float
     execution_ms: int
-    """What one `execution` lasts; a started one is paid in full."""
+    """Milliseconds that one `execution` pays for; a started one is charged in full."""
     requests_million: float
 
 
 class FargatePrices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Prices of containers."""
+
     vcpu_hour: float
     gb_hour: float
     seconds_min: int
 
 
 class AuroraPrices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Of a db.t3.medium."""
+    """Prices of a db.t3.medium."""
 
     instance_hour: float
     io_million: float
     storage_gb_month: float
     month_hours: int = MONTH_HOURS
     reserved_three_years_hour: float | None = None
-    """Of an instance that is reserved for three years, what was paid at the start included."""
+    """Price an hour of an instance reserved for three years, upfront payment included."""
 
 
 class KinesisPrices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Prices of Kinesis data streams."""
+
     shard_hour: float
     puts_million: float
-    """Of units of 25 KB."""
+    """Price of a million payload units of 25 KB."""
 
 
 class AnalyticsPrices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Of Kinesis Analytics, or Managed Service for Apache Flink."""
+    """Prices of Kinesis Analytics, now Managed Service for Apache Flink."""
 
     unit_hour: float
-    """A processing unit (KPU): a virtual CPU and 4 GB."""
+    """Price of a Kinesis Processing Unit (KPU): one virtual CPU and 4 GB."""
 
 
 class DeliveryPrices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Of Data Firehose, S3's requests, SNS and EventBridge Scheduler."""
+    """Prices of Data Firehose, S3 requests, SNS and EventBridge Scheduler."""
 
     stream_gb: float
     puts_thousand: float
@@ -105,14 +115,18 @@ class DeliveryPrices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class PriceSource(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The published source of some figures."""
+
     figures: list[str]
     source: str
     as_of: str
     is_assumed: bool = False
-    """Whether nobody has printed them."""
+    """True for figures that are not published anywhere."""
 
 
 class Prices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A price list: one region at one date."""
+
     region: str
     date: str
     currency: str = "USD"
@@ -122,7 +136,7 @@ class Prices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     backup: BackupPrices
     streams: StreamPrices
     dax: dict[str, float] = field(default_factory=dict)
-    """A node's price an hour, by its type."""
+    """Price of a node for an hour, by node type."""
     functions: LambdaPrices | None = field(name="lambda", default=None)
     fargate: FargatePrices | None = None
     aurora: AuroraPrices | None = None
@@ -133,16 +147,16 @@ class Prices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def database_sources(self) -> list[PriceSource]:
-        """Of what DynamoDB costs."""
+        """The sources of DynamoDB's own prices."""
         return [
-            one
-            for one in self.sources
-            if not all(figure.partition(".")[0] in COMPARED for figure in one.figures)
+            source
+            for source in self.sources
+            if not all(figure.partition(".")[0] in COMPARED for figure in source.figures)
         ]
 
 
 def read_prices(path: Path | None = None) -> Prices:
-    """From a file of the user's, or the newest that we know."""
+    """Reads a user's price list, or the newest one that comes with Partita."""
     where = str(path) if path else NEWEST
     try:
         if path:
@@ -155,4 +169,6 @@ def read_prices(path: Path | None = None) -> Prices:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise PartitaError(f"The prices in {where} are not valid TOML: {error}.") from error
     except msgspec.ValidationError as error:
-        raise PartitaError(f"The prices in {where} are not as they should be: {error}.") from error
+        raise PartitaError(
+            f"The prices in {where} do not have the expected form: {error}."
+        ) from error

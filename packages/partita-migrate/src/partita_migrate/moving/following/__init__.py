@@ -1,1 +1,2 @@
-"""TODO: what this package is for."""
+"""Stage `follow`: transactions of the source's log become writes of the target, while lag and
+errors are sampled."""

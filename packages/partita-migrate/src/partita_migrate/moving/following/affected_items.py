@@ -25,7 +25,7 @@ class RelationStep(NamedTuple):
 
 
 class RelationPath(NamedTuple):
-    """How rows of a table lead to the items of one entity."""
+    """The steps from rows of a table to the items of one entity."""
 
     entity: int
     """The entity's number in the design."""
@@ -67,7 +67,7 @@ class AffectedItems:
             return
         formats = {part.format for part in template_fields(attribute.template or "")}
         if formats & {PATH, ROOT}:
-            step = _back(joins[0])
+            step = _reverse(joins[0])
             columns = (*step.values, *(ref.column for ref in joins[0].before))
             self._add(entity.source, RelationPath(number, (step,), is_repeated=True), columns)
             return
@@ -82,7 +82,7 @@ class AffectedItems:
         for place, join in enumerate(joins):
             table = join.after[0].table
             columns = tuple(ref.column for ref in needed if ref.table == table)
-            self._add(table, RelationPath(number, tuple(_way_back(joins, place))), columns)
+            self._add(table, RelationPath(number, tuple(_reversed_path(joins, place))), columns)
 
     def paths(self, table: str, old: Item | None, new: Item | None) -> Iterator[RelationPath]:
         """Yields the paths that a change of a row may matter to."""
@@ -102,7 +102,7 @@ class AffectedItems:
             return _descendants(path.steps[0], row, rows)
         for step in path.steps:
             reached = [
-                other for reached_row in reached for other in _taken(step, reached_row, rows)
+                other for reached_row in reached for other in _follow_step(step, reached_row, rows)
             ]
         return reached
 
@@ -111,11 +111,11 @@ def _joins(way: Sequence[str]) -> list[ForeignKeyJoin]:
     return [join for text in way if (join := parse_join(text)) is not None]
 
 
-def _way_back(joins: Sequence[ForeignKeyJoin], place: int) -> Iterator[RelationStep]:
+def _reversed_path(joins: Sequence[ForeignKeyJoin], place: int) -> Iterator[RelationStep]:
     """Yields the steps from the rows of a join's table back to the entity's own rows."""
     while True:
         join = joins[place]
-        yield _back(join)
+        yield _reverse(join)
         table = join.before[0].table
         earlier = [n for n in range(place) if joins[n].after[0].table == table]
         if not earlier:
@@ -123,7 +123,7 @@ def _way_back(joins: Sequence[ForeignKeyJoin], place: int) -> Iterator[RelationS
         place = earlier[-1]
 
 
-def _back(join: ForeignKeyJoin) -> RelationStep:
+def _reverse(join: ForeignKeyJoin) -> RelationStep:
     return RelationStep(
         tuple(ref.column for ref in join.after),
         join.before[0].table,
@@ -131,7 +131,7 @@ def _back(join: ForeignKeyJoin) -> RelationStep:
     )
 
 
-def _taken(step: RelationStep, row: Item, rows: RowLookup) -> Iterable[Item]:
+def _follow_step(step: RelationStep, row: Item, rows: RowLookup) -> Iterable[Item]:
     values = [row[name] for name in step.values if name in row]
     if len(values) < len(step.values):
         return ()
@@ -143,7 +143,7 @@ def _descendants(step: RelationStep, row: Item, rows: RowLookup) -> Sequence[Ite
     visited = {repr(row)}
     waiting = [row]
     while waiting:
-        for other in _taken(step, waiting.pop(), rows):
+        for other in _follow_step(step, waiting.pop(), rows):
             if repr(other) not in visited:
                 visited.add(repr(other))
                 descendants.append(other)

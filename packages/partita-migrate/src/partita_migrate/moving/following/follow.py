@@ -50,7 +50,7 @@ STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class FollowResult(Struct, kw_only=True):
-    """What a run of `follow` did, printed by `--json`."""
+    """The outcome of a run of `follow`, printed by `--json`."""
 
     source: str
     endpoint: str
@@ -200,6 +200,8 @@ class Follower:
                     before = self.applier.changes
                     self._apply(transaction)
                     applied += self.applier.changes - before
+                # A log that cannot be repeated is followed one transaction at a time, because only
+                # one can be remembered.
                 is_due = (
                     time.monotonic() - waited > self._batch_seconds()
                     or applied >= BATCH_CHANGES
@@ -265,7 +267,7 @@ class Follower:
         self.applier.apply(transaction)
         self.transactions += bool(transaction.changes)
         if len(self.applier.writes) >= SENT_WRITES:
-            self._send(self.applier.taken_writes())
+            self._send(self.applier.take_writes())
 
     def _send(self, writes: list[Write]) -> None:
         self.sender.send(writes)
@@ -278,7 +280,11 @@ class Follower:
         if not batch:
             return
         state, last = self.move.state, batch[-1]
-        self._send(self.applier.taken_writes())
+        # After a kill before the commit, the batch is applied again and writes the same items at
+        # the same positions. The other way round, the state store would count on items that the
+        # target never got. The source comes last: what a slot has confirmed can never be read
+        # again.
+        self._send(self.applier.take_writes())
         refused = self.sender.finish()
         for key in self._tried:
             accept_item(state, key)
@@ -303,8 +309,8 @@ class Follower:
         self.watch.look(self._lag_seconds, self._differences)
 
     def _differences(self) -> int:
-        found = self.continuous.different if self.continuous is not None else 0
-        return found + self.move.state.reject_count()
+        differences = self.continuous.different if self.continuous is not None else 0
+        return differences + self.move.state.reject_count()
 
     def _show(self) -> None:
         """Shows the lag and when following will have caught up."""
@@ -337,6 +343,7 @@ class Follower:
                 self.move.origin.check_schema(source)
 
     def report(self) -> FollowResult:
+        """Returns what following has done so far."""
         position = self.move.position
         behind = self.move.log.bytes_behind(position, self.log_end())
         return FollowResult(

@@ -44,7 +44,7 @@ class LagProgress:
         return text if self._bytes is None else f"{text}, {self._bytes:,} bytes"
 
 
-def behind_first_place(move: Move, progress: Progress) -> LagProgress:
+def load_progress(move: Move, progress: Progress) -> LagProgress:
     """Returns the progress of a load, which is behind by what has changed since its first row was
     read."""
     since = move.state.fact(READ_SINCE, float) or time.time()

@@ -79,7 +79,7 @@ class MoveSampler:
         return round((time.perf_counter() - began) * 1000, 3)
 
 
-def watched(folder: Folder) -> SampleSummary | None:
+def summarize_samples(folder: Folder) -> SampleSummary | None:
     """Returns all samples in a few figures; None without samples."""
     path = folder.path / MOVE / WATCH
     if not path.is_file():

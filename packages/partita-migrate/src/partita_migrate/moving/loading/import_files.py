@@ -42,11 +42,12 @@ class ImportFiles:
         """Starts a chunk; the next items belong to it."""
         self._chunk = chunk
 
-    def put(self, made: list[tuple[str, bytes]]) -> None:
+    def put(self, items: list[tuple[str, bytes]]) -> None:
         by_table: dict[str, list[bytes]] = {}
-        for table, item in made:
+        for table, item in items:
             by_table.setdefault(table, []).append(b'{"Item":%b}\n' % item)
         for table, lines in by_table.items():
+            # Without a time in its header, the file has the same bytes whenever it is written.
             content = gzip.compress(b"".join(lines), compresslevel=1, mtime=0)
             self._put(f"{table}/data/{self._chunk}.json.gz", content)
 

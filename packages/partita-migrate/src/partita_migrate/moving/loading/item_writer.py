@@ -16,7 +16,7 @@ from partita.database.item.attribute_values import Item
 from partita.errors import PartitaError
 from partita.foundation.service_limits import ITEM_BYTES_MAX
 from partita_migrate.moving.following.change_applier import ItemKey, item_key
-from partita_migrate.moving.following.lag_progress import behind_first_place
+from partita_migrate.moving.following.lag_progress import load_progress
 from partita_migrate.moving.loading.distinct_keys import entities_by_value, entities_with_own_keys
 from partita_migrate.moving.loading.import_files import ImportFiles
 from partita_migrate.moving.loading.load_report import LANES, REPORT, SAME_KEY, ReadLane, TableLoad
@@ -35,6 +35,8 @@ FILE_ROWS = 20_000
 PARALLEL_ROWS_MIN = 40_000
 """Fewer rows are written before other processes would have started."""
 OWNER_BITS = 40
+"""An owner of a key is stored as one number: the entity's number above these bits, the row's number
+below."""
 
 Put = Callable[[list[tuple[str, bytes]]], None]
 """Writes items, each the table's name and the item's JSON."""
@@ -71,7 +73,7 @@ class ChunkWriter:
         self.state = state
         self.put = put
         self.stamp = b',"%b":{"N":"%d"}}' % (POSITION.encode(), position)
-        self._by_value = entities_by_value(items.homes, state.inventory)
+        self._by_value = entities_by_value(items.entities, state.inventory)
 
     def write(self, task: WriteTask, claims: set[int] | None = None) -> WrittenChunk:
         """Writes the items of some rows. `claims` are the entities of which two rows may make the
@@ -91,7 +93,7 @@ class ChunkWriter:
                 chunk.stay += 1
                 continue
             for number in numbers:
-                table, entity = self.items.homes[number]
+                table, entity = self.items.entities[number]
                 item, reason = self.items.make(number, row)
                 if item is not None:
                     content = self.state.encode(item)
@@ -117,7 +119,7 @@ class ChunkWriter:
                             continue
                     made.append((table.name, content[:-1] + self.stamp))
         if owners:
-            made = self._unclaimed(chunk, made, owners, places, failed)
+            made = self._drop_claimed(chunk, made, owners, places, failed)
         self.put(made)
         chunk.items = len(made)
         chunk.failed = len(failed)
@@ -125,7 +127,7 @@ class ChunkWriter:
         chunk.skipped = chunk.rows - chunk.stay - chunk.failed - chunk.imported
         return chunk
 
-    def _unclaimed(
+    def _drop_claimed(
         self,
         chunk: WrittenChunk,
         made: list[tuple[str, bytes]],
@@ -136,18 +138,18 @@ class ChunkWriter:
         """Claims the keys, and returns the items without those whose key a row of an earlier chunk
         has."""
         claimed = {key: number << OWNER_BITS | at for key, (number, at, _) in owners.items()}
-        taken = self.state.claim(claimed)
-        for hashed in taken:
+        claimed_already = self.state.claim(claimed)
+        for hashed in claimed_already:
             number, row_number, row = owners[hashed]
             self._reject(chunk, number, row_number, row, SAME_KEY)
             failed.add(row_number)
-        gone = {places[hashed] for hashed in taken}
+        gone = {places[hashed] for hashed in claimed_already}
         return [item for place, item in enumerate(made) if place not in gone] if gone else made
 
     def _reject(
         self, chunk: WrittenChunk, number: int, row_number: int, row: Item, reason: str
     ) -> None:
-        entity = self.items.homes[number][1]
+        entity = self.items.entities[number][1]
         has_key = bool(self.state.tables[entity.source].primary_key)
         key = self.state.key_text(entity.source, row) if has_key else str(row_number)
         chunk.rejects.append((entity.source, key, entity.name, reason, row))
@@ -172,9 +174,10 @@ class ItemLoading:
         put = files.put if files else lambda made: move.target.put_all(batches(made))
         self.writer = ChunkWriter(move.items, move.state, move.position, put)
         proven = entities_with_own_keys(move.design, move.inventory)
-        self.claims = {n for n in range(len(move.homes)) if n not in proven}
+        self.claims = {n for n in range(len(move.entities)) if n not in proven}
 
     def run(self) -> None:
+        """Writes the items of all rows that are not written yet."""
         self.state.freeze(is_frozen=True)
         tables = self.state.fact(REPORT, list[TableLoad]) or self._begin()
         with ExitStack() as stack:
@@ -200,7 +203,7 @@ class ItemLoading:
     ) -> None:
         total = sum(table_load.rows for table_load in tables)
         done = sum(table_load.accounted for table_load in tables)
-        progress = behind_first_place(self.move, self.progress)
+        progress = load_progress(self.move, self.progress)
         for table_load in tables:
             for chunk in self._chunks(table_load, workers):
                 with self.state.transaction():
@@ -219,12 +222,15 @@ class ItemLoading:
         starts = range(table_load.written_until, last, size)
         tasks = [WriteTask(table_load.table, after, min(after + size, last)) for after in starts]
         claims = self.claims & set(self.move.items.numbers.get(table_load.table, []))
+        # Worker processes have the state store read-only and cannot claim keys.
         if workers is not None and not claims:
             yield from workers.in_order(tasks)
             return
         for task in tasks:
             if self.files is not None:
                 self.files.begin(f"{task.table}-{task.after:012}")
+            # After a kill the chunk is written again. Its rows then claim keys that they own
+            # already, which is not a conflict.
             with self.state.transaction():
                 chunk = self.writer.write(task, claims)
             yield chunk

@@ -1,8 +1,8 @@
-"""Rows of the source into the state store: in lanes, ranges of their primary keys.
+"""Reads rows of the source into the state store, in lanes: ranges of their primary keys.
 
-Each lane is read in a transaction whose place in the log is known. One that was cut off goes on
-behind its last row, at a later place: following begins at the first place of all, and a row knows
-where it was read. Large tables are read by several processes.
+Each lane is read in a transaction whose position in the log is known. A lane that was cut off goes
+on behind its last row, at a later position; so following begins at the first position of all, and
+each row records where it was read. Large tables are read by several processes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from sqlalchemy import text
 
 from partita_migrate.model.model_files import read_design
-from partita_migrate.moving.following.lag_progress import behind_first_place
+from partita_migrate.moving.following.lag_progress import load_progress
 from partita_migrate.moving.loading.load_report import (
     LANES,
     READ_SINCE,
@@ -55,11 +55,11 @@ COUNTERS = {
     " ('tup_returned', tup_returned), ('blks_read', blks_read), ('blks_hit', blks_hit)) AS of"
     " (name, value) WHERE datname = current_database()",
 }
-"""What servers count of themselves: rows and bytes read, bytes sent."""
+"""Counters that servers keep of themselves: rows and bytes read, bytes sent."""
 
 
 class RowChunk(Struct):
-    """Some rows of a lane, as the state store keeps them."""
+    """Some rows of a lane, in the form of the state store."""
 
     lane: ReadLane
     rows: list[tuple[Any, ...]]
@@ -67,6 +67,8 @@ class RowChunk(Struct):
 
 
 class LaneReaderSetup(Struct):
+    """Sent to a reading process when it starts."""
+
     folder: str
     model: str
     is_followed: bool
@@ -75,7 +77,7 @@ class LaneReaderSetup(Struct):
 
 
 class LaneReader:
-    """Reads lanes, one after the other."""
+    """Reads lanes one after the other."""
 
     def __init__(self, origin: MoveSource, state: StateStore, open_session: OpenSession) -> None:
         self.origin = origin
@@ -84,7 +86,10 @@ class LaneReader:
         self.tables = {table.name: table for table in origin.tables}
 
     def chunks(self, lane: ReadLane) -> Iterator[RowChunk]:
-        """A server that restarts is waited for; the lane goes on behind its last row."""
+        """Yields the chunks of a lane.
+
+        When the server restarts, it is waited for, and the lane goes on behind its last row.
+        """
         away_since: float | None = None
         lane = replace(lane)
         while not lane.is_done:
@@ -95,7 +100,7 @@ class LaneReader:
                 return
             except SourceError:
                 self._check_schema()
-                # A shared snapshot is gone with the server: only a new run can take another.
+                # The shared snapshot is lost with the server; only a new run can export another.
                 if self.origin.family == "postgresql":
                     raise
                 away_since = time.monotonic() if lane.rows > rows or not away_since else away_since
@@ -104,22 +109,24 @@ class LaneReader:
                 time.sleep(RETRY_SECONDS)
 
     def _check_schema(self) -> None:
-        """A column that is gone is no server that is away."""
+        """Raises SchemaChanged when a column is gone; a read then fails as if the server were
+        away."""
         with suppress(SourceError), self.origin.connect() as source:
             self.origin.check_schema(source)
 
     def _read(self, lane: ReadLane, session: LogSession) -> Iterator[RowChunk]:
         table = self.tables[lane.table]
         lane.expected = lane.rows + count_rows(session.source, table, lane)
-        asked = self.origin.readings[table.name]
+        column_readings = self.origin.readings[table.name]
         keys = [session.source.quote(name) for name in table.primary_key]
         where, bound = _range(session.source, table, lane)
-        columns = ", ".join([*(reading.sql for reading in asked), *keys]) or "1"
+        columns = ", ".join([*(reading.sql for reading in column_readings), *keys]) or "1"
         statement = f"SELECT {columns} FROM {session.source.relation(table)}{where}"
         if keys:
-            # By place: what a reading computes may have the name of its column.
-            places = range(len(asked) + 1, len(asked) + 1 + len(keys))
+            # Ordered by position in the SELECT: an expression may carry the name of its column.
+            places = range(len(column_readings) + 1, len(column_readings) + 1 + len(keys))
             statement += f" ORDER BY {', '.join(map(str, places))}"
+        # Drivers otherwise fetch the whole result into memory.
         options = {"stream_results": True, "max_row_buffer": CHUNK_ROWS}
         read_row, stored = self.origin.read_row, self.state.stored
         with session.source.errors():
@@ -129,7 +136,9 @@ class LaneReader:
             try:
                 for part in result.partitions(CHUNK_ROWS):
                     rows = [stored(table.name, read_row(table.name, row)) for row in part]
-                    lane.last = [_plain(value) for value in part[-1][len(asked) :]] or None
+                    lane.last = [
+                        _to_stored_key(value) for value in part[-1][len(column_readings) :]
+                    ] or None
                     lane.rows += len(rows)
                     yield RowChunk(replace(lane), rows, session.position)
             finally:
@@ -139,7 +148,8 @@ class LaneReader:
 
 
 def worker(content: bytes) -> Handler:
-    """In a process of its own: the next chunk of a lane, each time that it is asked for."""
+    """Runs in a process of its own: returns the next chunk of a lane, each time that it is
+    asked."""
     setup = msgspec.msgpack.decode(content, type=LaneReaderSetup)
     folder = Folder.open(Path(setup.folder))
     inventory, design = read_inventory(folder), read_design(folder, setup.model)
@@ -163,6 +173,8 @@ def worker(content: bytes) -> Handler:
 
 
 class RowStaging:
+    """Reads all lanes and stores their rows, in threads or in worker processes."""
+
     def __init__(self, move: Move, progress: Progress) -> None:
         self.move = move
         self.state = move.state
@@ -173,6 +185,7 @@ class RowStaging:
         self._is_over = False
 
     def run(self) -> None:
+        """Reads all lanes that are not read to their end, and indexes the rows."""
         self.move.log.tell = lambda sentence: self.progress(sentence, 0, 0)
         self._check_schema()
         self.move.log.prepare()
@@ -195,7 +208,7 @@ class RowStaging:
         self._check_schema()
         with self.state.transaction():
             self.state.index()
-            self.state.set_fact(ON_SOURCE, watch.found(sum(lane.rows for lane in self.lanes)))
+            self.state.set_fact(ON_SOURCE, watch.cost(sum(lane.rows for lane in self.lanes)))
             self.state.set_fact(STAGED, True)
 
     def _threads(
@@ -218,23 +231,26 @@ class RowStaging:
         workers = stack.enter_context(
             WorkerProcesses(__name__, setup, RowChunk, self.move.lock, count)
         )
-        # A lane is read in one process from its beginning to its end.
+        # Each thread keeps its process: a lane is one open result set there.
         return [
             threading.Thread(target=self._ask_for_all, args=(left, workers.one()), daemon=True)
             for _ in range(count)
         ]
 
     def _check_schema(self) -> None:
-        """Rows are read with the columns that were planned. Not in a session: a snapshot may show
-        the catalog as it was."""
+        """Raises when tables no longer have the columns that were planned.
+
+        It uses its own connection, because a snapshot may still show the old catalog.
+        """
         with self.move.origin.connect() as source:
             self.move.origin.check_schema(source)
 
     def _begin(self, open_session: OpenSession) -> list[ReadLane]:
-        """The first place of all: from here on changes are followed."""
+        """Notes the first position of all, from which changes are followed, and divides the tables
+        into lanes."""
         with open_session() as session:
-            found = (lane for table in self.tables.values() for lane in _lanes(session, table))
-            lanes = [replace(lane, number=number) for number, lane in enumerate(found)]
+            all_lanes = (lane for table in self.tables.values() for lane in _lanes(session, table))
+            lanes = [replace(lane, number=number) for number, lane in enumerate(all_lanes)]
             with self.state.transaction():
                 self.state.set_fact(POSITION_FACT, session.position)
                 self.state.set_fact(RESUME, session.resume)
@@ -244,24 +260,27 @@ class RowStaging:
         return lanes
 
     def _store(self, threads: int) -> None:
+        """Stores the chunks that the reading threads deliver, until all have ended."""
         done = sum(lane.rows for lane in self.lanes)
         total = sum(table.row_count for table in self.tables.values())
-        progress = behind_first_place(self.move, self.progress)
+        progress = load_progress(self.move, self.progress)
         while threads:
-            found = self._waiting.get()
-            if found is None:
+            chunk = self._waiting.get()
+            if chunk is None:
                 threads -= 1
                 continue
-            if isinstance(found, BaseException):
-                raise found
-            lane = found.lane
+            if isinstance(chunk, BaseException):
+                raise chunk
+            lane = chunk.lane
             self.lanes[lane.number] = lane
+            # Rows and the lane's place in one transaction: after a kill, the lane goes on exactly
+            # behind its last stored row.
             with self.state.transaction():
-                self.state.add(lane.table, found.rows, found.position)
+                self.state.add(lane.table, chunk.rows, chunk.position)
                 read_until = self.state.fact(READ_UNTIL, int) or 0
-                self.state.set_fact(READ_UNTIL, max(read_until, found.position))
+                self.state.set_fact(READ_UNTIL, max(read_until, chunk.position))
                 self.state.set_fact(LANES, self.lanes)
-            done += len(found.rows)
+            done += len(chunk.rows)
             progress("Rows", done, max(total, done))
 
     # In threads.
@@ -293,15 +312,15 @@ class RowStaging:
         except BaseException as error:
             self._put(error)
 
-    def _put(self, found: RowChunk | BaseException | None) -> None:
+    def _put(self, chunk: RowChunk | BaseException | None) -> None:
         while not self._is_over:
             with suppress(queue.Full):
-                self._waiting.put(found, timeout=0.5)
+                self._waiting.put(chunk, timeout=0.5)
                 return
 
 
 class SourceCostMeter:
-    """What reading costs the source, by the counters that it has of itself."""
+    """Measures what reading costs the source, by the server's own counters."""
 
     def __init__(self, move: Move) -> None:
         self.move = move
@@ -314,26 +333,31 @@ class SourceCostMeter:
     def __exit__(self, *_: object) -> None:
         self.seconds = time.monotonic() - self.began
 
-    def found(self, rows: int) -> SourceCost:
-        now = self._counters()
+    def cost(self, rows: int) -> SourceCost:
+        after = self._counters()
         return SourceCost(
             seconds=round(self.seconds, 3),
             rows=rows,
             rows_per_second=round(rows / self.seconds, 1) if self.seconds else 0.0,
-            counters={name: now.get(name, was) - was for name, was in self.before.items()},
+            counters={
+                name: after.get(name, value_before) - value_before
+                for name, value_before in self.before.items()
+            },
         )
 
     def _counters(self) -> dict[str, int]:
-        asked = COUNTERS.get(self.move.origin.family)
-        if asked is not None:
+        statement = COUNTERS.get(self.move.origin.family)
+        if statement is not None:
             with suppress(SourceError), self.move.origin.connect() as source:
-                return {str(name): int(value) for name, value in source.rows(asked)}
+                return {str(name): int(value) for name, value in source.rows(statement)}
         return {}
 
 
 def _lanes(session: LogSession, table: SourceTable) -> Iterator[ReadLane]:
-    """A large table whose key is one number is read in several lanes at once."""
-    column = next((one for one in table.columns if [one.name] == table.primary_key), None)
+    """Yields the lanes of a table: several for a large one whose key is a single integer."""
+    column = next(
+        (candidate for candidate in table.columns if [candidate.name] == table.primary_key), None
+    )
     if column is not None and column.kind == "integer" and table.row_count >= SPLIT_ROWS_MIN:
         name = session.source.quote(column.name)
         relation = session.source.relation(table)
@@ -350,7 +374,7 @@ def _lanes(session: LogSession, table: SourceTable) -> Iterator[ReadLane]:
 def _range(
     source: SourceDatabase, table: SourceTable, lane: ReadLane
 ) -> tuple[str, dict[str, Any]]:
-    """What of a lane is still to be read."""
+    """Returns the condition for the rows of a lane that are still to be read."""
     bound: dict[str, Any] = {}
     conditions = []
     keys = [source.quote(name) for name in table.primary_key]
@@ -363,7 +387,7 @@ def _range(
     behind, values = behind_key(keys, lane.last)
     if behind:
         conditions.append(behind)
-        bound |= {name: _bound(value) for name, value in values.items()}
+        bound |= {name: _to_driver_value(value) for name, value in values.items()}
     return (f" WHERE {' AND '.join(conditions)}" if conditions else ""), bound
 
 
@@ -373,13 +397,13 @@ def count_rows(source: SourceDatabase, table: SourceTable, lane: ReadLane) -> in
     return int(count)
 
 
-def _plain(value: Any) -> Any:
-    """A key as the state store keeps it."""
+def _to_stored_key(value: Any) -> Any:
+    """Converts a key value for the state store."""
     if isinstance(value, bytes):
         return [value.hex()]
     return value if isinstance(value, int | float | str | None) else str(value)
 
 
-def _bound(value: Any) -> Any:
-    """And as the driver takes it again."""
+def _to_driver_value(value: Any) -> Any:
+    """Converts a key value from the state store back for the driver."""
     return bytes.fromhex(value[0]) if isinstance(value, list) else value

@@ -54,7 +54,7 @@ def load(
     """
     began = time.monotonic()
     if is_dry_run:
-        return _planned(folder, endpoint, name, where or {}, files, ask)
+        return _plan(folder, endpoint, name, where or {}, files, ask)
     with open_move(
         folder,
         endpoint,
@@ -71,10 +71,11 @@ def load(
         if is_replaying:
             if move.begun.files:
                 raise PartitaError(
-                    "Rows that were loaded into files cannot be replayed; load again into files."
+                    "Rows that were loaded into files cannot be replayed; start over with a new"
+                    " load."
                 )
             replay(move)
-        return _report(move, name, time.monotonic() - began)
+        return _write_report(move, name, time.monotonic() - began)
 
 
 def _load(move: Move, name: str, region: str, progress: Progress) -> None:
@@ -88,7 +89,7 @@ def _load(move: Move, name: str, region: str, progress: Progress) -> None:
     ItemLoading(move, progress, files).run()
 
 
-def _planned(
+def _plan(
     folder: Folder,
     endpoint: str | None,
     name: str,
@@ -96,6 +97,7 @@ def _planned(
     files: str,
     ask: Callable[[str], str] | None,
 ) -> LoadReport:
+    """Returns the report of a dry run, which only counts the source's rows."""
     read_design(folder, name)
     inventory = read_inventory(folder)
     parts_of(inventory, where)
@@ -103,9 +105,10 @@ def _planned(
     with origin.connect() as source:
         tables = [
             TableLoad(
-                table=one.name, expected=count_rows(source, one, ReadLane(number=0, table=one.name))
+                table=table.name,
+                expected=count_rows(source, table, ReadLane(number=0, table=table.name)),
             )
-            for one in origin.tables
+            for table in origin.tables
         ]
     return LoadReport(
         source=str(origin.address),
@@ -118,7 +121,8 @@ def _planned(
     )
 
 
-def _report(move: Move, name: str, seconds: float) -> LoadReport:
+def _write_report(move: Move, name: str, seconds: float) -> LoadReport:
+    """Writes `load.json` and the rejects, and returns the report."""
     report = LoadReport(
         source=str(move.origin.address),
         endpoint=move.target.endpoint,

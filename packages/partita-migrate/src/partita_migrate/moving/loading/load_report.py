@@ -1,4 +1,4 @@
-"""What a load has come to: facts of the state store, and its report."""
+"""The report of a load, and the facts of the state store that it is made of."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from msgspec import Struct, field
 
 LANES, STAGED, READ_UNTIL, REPORT = "lanes", "staged", "read_until", "load"
 READ_SINCE = "read_since"
-"""Facts of the state store. READ_SINCE: when the first row was read, in seconds since 1970."""
+"""Facts of the state store. READ_SINCE is when the first row was read, in seconds since 1970."""
 LOAD_JSON = "load.json"
 SAME_KEY = "another row makes an item with the same key"
 
@@ -20,15 +20,17 @@ class ReadLane(Struct, kw_only=True):
     table: str
     low: int | None = None
     high: int | None = None
-    """Of a table whose key is one number; the lowest is in the lane, the highest is not."""
+    """The range of a single integer key, from `low` up to but not including `high`."""
     last: list[Any] | None = None
-    """The key of the last row that was read, as the driver has it."""
+    """The key of the last row that was read, as the driver returned it."""
     rows: int = 0
     expected: int = 0
     is_done: bool = False
 
 
 class RowCounts(Protocol):
+    """The counts of one chunk that `TableLoad.add` sums up."""
+
     until: int
     imported: int
     skipped: int
@@ -38,16 +40,18 @@ class RowCounts(Protocol):
 
 
 class TableLoad(Struct, kw_only=True, omit_defaults=True):
+    """The outcome of a load for one table of the source, by rows."""
+
     table: str
     rows: int = 0
     expected: int = 0
-    """As the source counted them in the same transactions."""
+    """The number of rows that the source counted in the same transactions."""
     imported: int = 0
     skipped: int = 0
     skipped_why: str = ""
     failed: int = 0
     stay: int = 0
-    """Outside the part that is moved."""
+    """Rows outside `--where`, which stay in the source."""
     items: int = 0
     written_until: int = 0
 
@@ -65,17 +69,19 @@ class TableLoad(Struct, kw_only=True, omit_defaults=True):
 
 
 class SourceCost(Struct, kw_only=True, omit_defaults=True):
-    """What reading has cost the source."""
+    """The cost of reading for the source."""
 
     seconds: float = 0.0
-    """For which it was read."""
+    """How long the source was read."""
     rows: int = 0
     rows_per_second: float = 0.0
     counters: dict[str, int] = field(default_factory=dict)
-    """By how much they grew meanwhile, in its own words; other sessions are in them too."""
+    """By how much the server's counters grew meanwhile; they include other sessions."""
 
 
 class LoadReport(Struct, kw_only=True, omit_defaults=True):
+    """The report of a load, stored as `load.json`."""
+
     source: str
     endpoint: str
     model: str
@@ -85,11 +91,11 @@ class LoadReport(Struct, kw_only=True, omit_defaults=True):
     position: int = 0
     where: dict[str, str] = field(default_factory=dict)
     files: str = ""
-    """Where they are, when the items went into files."""
+    """The folder or bucket of the import files, when items were written into files."""
     rejects: str = ""
     tables: list[TableLoad] = field(default_factory=list)
     on_source: SourceCost | None = None
 
     @property
     def failed(self) -> int:
-        return sum(one.failed for one in self.tables)
+        return sum(table.failed for table in self.tables)

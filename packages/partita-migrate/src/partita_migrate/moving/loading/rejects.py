@@ -21,7 +21,7 @@ from partita_migrate.moving.target_access.item_positions import (
     ONLY_OVER_KNOWN,
     is_tombstone,
     key_of,
-    stamped,
+    stamp,
 )
 from partita_migrate.moving.target_access.target_items import item_digest
 from partita_migrate.row_store.state_store import MOVE, StateStore
@@ -75,11 +75,13 @@ def write_rejects(move: Move) -> str:
 
 
 def reject_item(state: StateStore, table: TableDesign, item: Item, reason: str) -> None:
+    """Records an item that the target refused."""
     name, *key = item_key(table, item)
     state.reject(name, ", ".join(key), "", reason, item)
 
 
 def accept_item(state: StateStore, key: ItemKey) -> None:
+    """Drops the record of a refused item."""
     state.accept(key[0], ", ".join(key[1:]), "")
 
 
@@ -99,18 +101,19 @@ def settle(move: Move) -> int:
 
 
 def _is_right(move: Move, reject: RejectedRow) -> bool:
+    """True when a reject has been put right meanwhile."""
     home, item = _home(move, reject), reject.row
     if reject.entity:
         if not move.state.tables[reject.table].primary_key:
             return False
-        kept = move.state.find(reject.table, reject.key)
-        if kept is None:
+        stored = move.state.find(reject.table, reject.key)
+        if stored is None:
             return True
         number = _numbers(move)[reject.table, reject.entity]
-        made = move.items.made(number, kept.row)
-        if made is None:
-            return not move.items.refusal(number, kept.row)
-        item = made
+        expected = move.items.item_of(number, stored.row)
+        if expected is None:
+            return not move.items.refusal(number, stored.row)
+        item = expected
     existing = move.target.call(
         "GetItem", TableName=home.name, Key=key_of(home, item), ConsistentRead=True
     ).get("Item")
@@ -120,12 +123,12 @@ def _is_right(move: Move, reject: RejectedRow) -> bool:
 
 
 def _numbers(move: Move) -> dict[tuple[str, str], int]:
-    return {(entity.source, entity.name): n for n, (_, entity) in enumerate(move.homes)}
+    return {(entity.source, entity.name): n for n, (_, entity) in enumerate(move.entities)}
 
 
 def _home(move: Move, reject: RejectedRow) -> TableDesign:
     if reject.entity:
-        return move.homes[_numbers(move)[reject.table, reject.entity]][0]
+        return move.entities[_numbers(move)[reject.table, reject.entity]][0]
     return next(table for table in move.design.tables if table.name == reject.table)
 
 
@@ -139,7 +142,7 @@ def replay(move: Move) -> int:
     """
     rejects = rejects_of(move)
     applier = Applier(move, move.position)
-    numbers, left = _numbers(move), set[tuple[str, str]]()
+    numbers, still_rejected = _numbers(move), set[tuple[str, str]]()
     with move.origin.connect() as source, move.state.transaction():
         rows = [
             reject
@@ -151,17 +154,17 @@ def replay(move: Move) -> int:
             changes = [_change_now(move, source, *reject) for reject in keyed_rows.items()]
             applier.apply(SourceTransaction(move.position, "", time.time(), changes))
         for reject in rows:
-            kept = move.state.find(reject.table, reject.key)
+            stored = move.state.find(reject.table, reject.key)
             number = numbers[reject.table, reject.entity]
-            reason = _put_again(move, applier, number, kept.row) if kept is not None else ""
-            if kept is not None and reason:
-                left.add((reject.table, reject.key))
-                move.state.reject(reject.table, reject.key, reject.entity, reason, kept.row)
+            reason = _put_again(move, applier, number, stored.row) if stored is not None else ""
+            if stored is not None and reason:
+                still_rejected.add((reject.table, reject.key))
+                move.state.reject(reject.table, reject.key, reject.entity, reason, stored.row)
             else:
                 move.state.accept(reject.table, reject.key, reject.entity)
-        move.target.put_over_older(applier.taken_writes(), ONLY_OVER_KNOWN)
+        move.target.put_over_older(applier.take_writes(), ONLY_OVER_KNOWN)
         _replay_items(move, [reject for reject in rejects if not reject.entity])
-        right = {(reject.table, reject.key) for reject in rows} - left
+        right = {(reject.table, reject.key) for reject in rows} - still_rejected
         _recount(move, [table for table, _ in right])
     return len(right)
 
@@ -177,8 +180,8 @@ def _replay_items(move: Move, rejects: list[RejectedRow]) -> None:
 
 def _put_again(move: Move, applier: Applier, number: int, row: Item) -> str:
     """Writes the item of a row unless another row's item has its key; returns why not, or ""."""
-    table, _ = move.homes[number]
-    item = move.items.made(number, row)
+    table, _ = move.entities[number]
+    item = move.items.item_of(number, row)
     if item is None:
         return move.items.refusal(number, row)
     applier.writes.pop(item_key(table, item), None)
@@ -191,14 +194,14 @@ def _put_again(move: Move, applier: Applier, number: int, row: Item) -> str:
         and item_digest(existing) != item_digest(item)
     ):
         return SAME_KEY
-    refused = move.target.put_over_older([(table, stamped(item, move.position))], ONLY_OVER_KNOWN)
+    refused = move.target.put_over_older([(table, stamp(item, move.position))], ONLY_OVER_KNOWN)
     return refused[0][2] if refused else ""
 
 
 def _change_now(move: Move, source: SourceDatabase, key: tuple[str, str], row: Item) -> RowChange:
     """Returns what has changed in a row since it was rejected."""
     name = key[0]
-    rows = move.origin.rows_like(source, move.state.tables[name], [row])
+    rows = move.origin.rows_with_keys_of(source, move.state.tables[name], [row])
     return RowChange(name, None, rows[0]) if rows else RowChange(name, row, None)
 
 

@@ -34,7 +34,7 @@ from partita_migrate.moving.logs.binlog_events.binlog_stream import (
 )
 from partita_migrate.moving.logs.binlog_events.binlog_table_maps import TableMap
 from partita_migrate.moving.logs.binlog_events.binlog_values import RowReader, reader_of, row_reader
-from partita_migrate.moving.logs.move_source import BEGIN, MoveSource, check_columns
+from partita_migrate.moving.logs.move_source import MoveSource, check_columns
 from partita_migrate.moving.logs.source_changes import (
     LogLost,
     LogSession,
@@ -43,6 +43,7 @@ from partita_migrate.moving.logs.source_changes import (
     SourceLog,
     SourceTransaction,
 )
+from partita_migrate.proving.sandbox.source_snapshot import BEGIN
 from partita_migrate.understanding.sources.source_connection import SourceDatabase, SourceError
 
 SETTINGS = {
@@ -61,11 +62,12 @@ REFUSED = {
     XA_PREPARE: "runs XA transactions, whose rows are in the binlog before they are committed; they"
     " cannot be followed.",
     PARTIAL_UPDATE: "writes parts of documents into its binlog; set binlog_row_value_options='' and"
-    " load again.",
+    " start over with a new load.",
     **dict.fromkeys(
         COMPRESSED,
         "compresses its binlog; set log_bin_compress=OFF (MariaDB) or"
-        " binlog_transaction_compression=OFF (MySQL), for sessions as well, and load again.",
+        " binlog_transaction_compression=OFF (MySQL), for sessions as well, and start over"
+        " with a new load.",
     ),
 }
 """By type of event, why following stops there."""
@@ -114,6 +116,7 @@ class MariaDBLog(SourceLog):
             }
         for name, (required, written) in SETTINGS.items():
             value = variables.get(name)
+            # A variable that this server does not have does not matter: MariaDB has no gtid_mode.
             if (value is None and name == MANDATORY) or (value and value.upper() != required):
                 raise PartitaError(
                     f"{self.origin.address} cannot be followed: {name} is {value}; set {written}"
@@ -127,7 +130,7 @@ class MariaDBLog(SourceLog):
     @contextmanager
     def _session(self) -> Iterator[LogSession]:
         with self.origin.connect() as source, source.errors():
-            begin = _snapshot if source.dialect == "mysql" else _told_snapshot
+            begin = _snapshot if source.dialect == "mysql" else _reported_snapshot
             file, place, is_exact = begin(source)
             try:
                 yield LogSession(source, _position(file, place), f"{file}:{place}", is_exact)
@@ -164,8 +167,8 @@ class MariaDBLog(SourceLog):
                 code = AWAY if isinstance(error, SourceError) else error.args[0]
                 if code == PURGED:
                     raise LogLost(
-                        f"{self.origin.address} has purged its binlog from {resume} on; load again,"
-                        " and keep binlogs for longer than a load takes."
+                        f"{self.origin.address} has purged its binlog from {resume} on; start over"
+                        " with a new load, and keep binlogs for longer than a load takes."
                     ) from error
                 away_since = away_since or time.monotonic()
                 if code not in LOST or time.monotonic() - away_since > AWAY_SECONDS_MAX:
@@ -238,6 +241,7 @@ class _BinlogReader:
         self._is_closed = True
         if self._stream is not None:
             self._stream.close()
+        # The thread may be waiting for room in the queue.
         with suppress(queue.Empty):
             while True:
                 self._waiting.get_nowait()
@@ -259,6 +263,7 @@ class _BinlogReader:
             self._put(error)
 
     def _read(self) -> None:
+        """Groups events into transactions; runs in a thread of its own."""
         with self.origin.connect() as source:
             arguments = self.origin.arguments(source)
         arguments |= {"read_timeout": 60, "connect_timeout": 10}
@@ -286,6 +291,7 @@ class _BinlogReader:
         if position > self.after:
             self.after = position
             resume = f"{event.file}:{event.place}"
+            # Events that the server makes up, such as heartbeats, have no timestamp.
             self._put(SourceTransaction(position, resume, event.timestamp or time.time(), changes))
 
     def _is_end(self, event: BinlogEvent, changes: list[RowChange]) -> bool:
@@ -303,12 +309,13 @@ class _BinlogReader:
         elif _DML.match(statement) and (named or schema == self.database):
             raise PartitaError(
                 f"{self.origin.address} has a statement instead of rows in its binlog"
-                f" ({statement[:60]!r}): a session had binlog_format=STATEMENT. Load again."
+                f" ({statement[:60]!r}): a session had binlog_format=STATEMENT. Start over with a"
+                " new load."
             )
         elif named and _UNLOGGED.match(statement):
             raise PartitaError(
                 f"{self.origin.address} has replaced rows of {named[0]} without listing them in its"
-                f" binlog ({statement[:60]!r}). Load again."
+                f" binlog ({statement[:60]!r}). Start over with a new load."
             )
         elif any(re.search(rf"\b{re.escape(name)}\b", statement) for name in self.tables):
             with self.origin.connect() as source:
@@ -325,6 +332,7 @@ class _BinlogReader:
                 yield name
 
     def _changes(self, event: BinlogEvent) -> Iterator[RowChange]:
+        """Yields the row changes of an event of a moved table."""
         assert self._stream is not None
         rows = self._stream.rows(event)
         table = rows.shape.table
@@ -333,7 +341,7 @@ class _BinlogReader:
         if not rows.is_whole:
             raise PartitaError(
                 f"The binlog has only parts of rows of {table}: a session had a binlog_row_image"
-                " other than FULL. Load again."
+                " other than FULL. Start over with a new load."
             )
         whole, key = self._row_readers(rows.shape)
         data = EventBytes(rows.images)
@@ -358,7 +366,7 @@ class _BinlogReader:
             if not all(names):
                 raise PartitaError(
                     f"{self.origin.address} does not write column names into its binlog; set"
-                    " binlog_row_metadata=FULL and load again."
+                    " binlog_row_metadata=FULL and start over with a new load."
                 )
             check_columns(table, set(names))
             declared = {column.name: column for column in table.columns}
@@ -376,7 +384,7 @@ class _BinlogReader:
         return readers[1], readers[2]
 
 
-def _told_snapshot(source: SourceDatabase) -> tuple[str, int, bool]:
+def _reported_snapshot(source: SourceDatabase) -> tuple[str, int, bool]:
     """Begins a snapshot; MariaDB reports its place in the log."""
     before = _status(source)
     source.connection.exec_driver_sql(BEGIN["mysql"])

@@ -27,11 +27,6 @@ from partita_migrate.workspace.migration_folder import Folder
 STATEMENT_SECONDS_MAX = 86_400
 """Reading a whole table may take a day."""
 OWN_TRIGGERS = "partita_"
-BEGIN = {
-    "postgresql": "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
-    "mysql": "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",
-    "sqlite": "BEGIN",
-}
 
 
 class MoveSource:
@@ -42,7 +37,7 @@ class MoveSource:
     ) -> None:
         self.folder = folder
         self.inventory = inventory
-        self.tables = [one for one in inventory.tables if one.is_readable and one.columns]
+        self.tables = [table for table in inventory.tables if table.is_readable and table.columns]
         """The tables that the move reads."""
         self._ask = ask
         self._password: str | None = None
@@ -51,8 +46,8 @@ class MoveSource:
             self.family = "mysql" if source.dialect == "mariadb" else source.dialect
             self.readings = {table.name: _whole_readings(source, table) for table in self.tables}
         self._converters: dict[str, list[tuple[str, Convert]]] = {
-            name: [(one.column.name, one.convert or _unread) for one in asked]
-            for name, asked in self.readings.items()
+            name: [(each.column.name, each.convert or _unread) for each in column_readings]
+            for name, column_readings in self.readings.items()
         }
 
     @contextmanager
@@ -109,7 +104,7 @@ class MoveSource:
         """Reads up to `count` rows in key order behind a key; each has its `readings`, then its
         key."""
         keys = [source.quote(name) for name in table.primary_key]
-        readings = [one.sql for one in self.readings[table.name]]
+        readings = [reading.sql for reading in self.readings[table.name]]
         where, bound = behind_key(keys, behind)
         statement = f"SELECT {', '.join([*readings, *keys])} FROM {source.relation(table)}"
         statement += f" WHERE {where}" if where else ""
@@ -118,7 +113,7 @@ class MoveSource:
         order = ", ".join(map(str, places))
         return source.rows(f"{statement} ORDER BY {order} LIMIT {count}", **bound)
 
-    def rows_like(
+    def rows_with_keys_of(
         self, source: SourceDatabase, table: SourceTable, rows: Sequence[Item]
     ) -> list[Item]:
         """Reads the source's rows that have the primary keys of these rows."""
@@ -131,9 +126,10 @@ class MoveSource:
                 bound[f"k{len(bound)}"] = column_value(columns[name], row[name], self.family)
                 equalities.append(f"{source.quote(name)} = :k{len(bound) - 1}")
             key_conditions.append(f"({' AND '.join(equalities)})")
-        asked = ", ".join(one.sql for one in self.readings[table.name])
+        columns_sql = ", ".join(reading.sql for reading in self.readings[table.name])
         source_rows = source.rows(
-            f"SELECT {asked} FROM {source.relation(table)} WHERE {' OR '.join(key_conditions)}",
+            f"SELECT {columns_sql} FROM {source.relation(table)}"
+            f" WHERE {' OR '.join(key_conditions)}",
             **bound,
         )
         return [self.read_row(table.name, row) for row in source_rows]
@@ -143,7 +139,7 @@ class MoveSource:
         for table, facts in self._facts(source):
             if facts is None:
                 raise changed(table.name, "it is gone")
-            now = {name: one.type for name, one in facts.columns.items()}
+            now = {name: column.type for name, column in facts.columns.items()}
             then = {column.name: column.type for column in table.columns}
             if now.keys() != then.keys():
                 raise changed(table.name, _columns_differ(set(then), set(now)))
@@ -174,7 +170,8 @@ class MoveSource:
 
 
 def behind_key(keys: Sequence[str], last: Sequence[Any] | None) -> tuple[str, dict[str, Any]]:
-    """Returns the condition for rows behind a key, compared column by column."""
+    """Returns the condition for rows behind a key, and its values: `(a > 1) OR (a = 1 AND b >
+    2)`."""
     if last is None:
         return "", {}
     alternatives = []
@@ -193,7 +190,7 @@ def _unread(value: Any) -> None:
 def changed(table: str, what: str) -> SchemaChanged:
     return SchemaChanged(
         f"The schema has changed since it was planned: {table}: {what}. Nothing after that was"
-        " carried over; change it back, or run plan and model again and load again."
+        " carried over; change it back, or start over with `plan`, `model` and a new load."
     )
 
 
@@ -213,4 +210,4 @@ def check_columns(table: SourceTable, names: set[str]) -> None:
 
 def _whole_readings(source: SourceDatabase, table: SourceTable) -> list[ColumnReading]:
     names = {column.name for column in table.columns}
-    return [one for one in readings(source, table, names) if not is_derived(one.column)]
+    return [reading for reading in readings(source, table, names) if not is_derived(reading.column)]

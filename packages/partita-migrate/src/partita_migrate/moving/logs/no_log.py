@@ -6,13 +6,14 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 
 from partita.errors import PartitaError
-from partita_migrate.moving.logs.move_source import BEGIN, MoveSource
+from partita_migrate.moving.logs.move_source import MoveSource
 from partita_migrate.moving.logs.source_changes import (
     LogSession,
     OpenSession,
     SourceLog,
     SourceTransaction,
 )
+from partita_migrate.proving.sandbox.source_snapshot import consistent_read
 from partita_migrate.understanding.sources.source_connection import SourceDatabase
 
 
@@ -31,18 +32,13 @@ class NoLog(SourceLog):
 
     @contextmanager
     def _session(self) -> Iterator[LogSession]:
-        with self.origin.connect() as source, source.errors():
-            source.connection.exec_driver_sql(BEGIN[self.origin.family])
-            try:
-                yield LogSession(source, 0, "")
-            finally:
-                if not source.is_lost:
-                    source.connection.exec_driver_sql("ROLLBACK")
+        with self.origin.connect() as source, source.errors(), consistent_read(source):
+            yield LogSession(source, 0, "")
 
     def transactions(self, after: int, resume: str) -> Generator[SourceTransaction | None]:
         raise PartitaError(
             f"{self.origin.folder.path} was loaded without a position in the log, so its changes"
-            " cannot be followed; load again with --follow."
+            " cannot be followed; start over with `load --follow`."
         )
         yield None
 

@@ -40,6 +40,8 @@ class PgoutputDecoder:
         self._committed_at = 0.0
 
     def message(self, content: bytes) -> SourceTransaction | None:
+        """Decodes one message; returns the transaction that it completes, if any."""
+        # B begin, C commit, R relation, I insert, U update, D delete, T truncate.
         kind = content[:1]
         if kind == b"B":
             self._position, at = struct.unpack_from(">Qq", content, 1)
@@ -65,6 +67,8 @@ class PgoutputDecoder:
         table = self._table(schema.decode(), name.decode())
         if table is None:
             return
+        # A byte with the replica identity, the number of columns, and for each column: flags, name,
+        # type and type modifier.
         (count,) = struct.unpack_from(">H", rest, 1)
         rest = rest[3:]
         names, loads = [], []
@@ -74,6 +78,7 @@ class PgoutputDecoder:
             rest = after[8:]
             names.append(column.decode())
             loads.append(self._loader(table, names[-1], oid))
+        # Generated columns are not published.
         derived = {column.name for column in table.columns if column.is_generated}
         check_columns(table, {*names, *derived})
         self._relations[number] = (table, names, loads)
@@ -97,8 +102,10 @@ class PgoutputDecoder:
         )
         if reading is None:
             return lambda content: None
+        # pgoutput names the domain of a column; values are read as its base type.
         while oid in self.bases:
             oid = self.bases[oid]
+        # How a SELECT shows these values depends on the server, so the server converts them.
         if reading.column.kind == "array" or reading.column.type.lower() == "money":
             form = self.origin.form_of(table, reading.column)
             query = f"SELECT {form} FROM (SELECT CAST(%s AS {reading.column.type}) AS v) AS one"
@@ -115,6 +122,7 @@ class PgoutputDecoder:
         table, names, loads = self._relations[number]
         place, old, new = 5, None, None
         unsent: frozenset[str] = frozenset()
+        # N is the new row; K (its old key) or O (the whole old row) may come before it.
         while place < len(content):
             mark = content[place : place + 1]
             values, place = _tuple(content, place + 1)
@@ -153,6 +161,7 @@ def _tuple(content: bytes, place: int) -> tuple[list[Any], int]:
     for _ in range(count):
         kind = content[place : place + 1]
         place += 1
+        # t is a text, u an unchanged TOAST value that is not sent, n is NULL.
         if kind == b"t":
             (size,) = struct.unpack_from(">I", content, place)
             values.append(content[place + 4 : place + 4 + size])

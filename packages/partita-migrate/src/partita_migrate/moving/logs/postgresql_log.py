@@ -18,7 +18,7 @@ import psycopg
 from psycopg import pq
 
 from partita.errors import PartitaError
-from partita_migrate.moving.logs.move_source import BEGIN, MoveSource
+from partita_migrate.moving.logs.move_source import MoveSource
 from partita_migrate.moving.logs.pgoutput import PgoutputDecoder
 from partita_migrate.moving.logs.source_changes import (
     LogLost,
@@ -27,6 +27,7 @@ from partita_migrate.moving.logs.source_changes import (
     SourceLog,
     SourceTransaction,
 )
+from partita_migrate.proving.sandbox.source_snapshot import consistent_read
 from partita_migrate.understanding.sources.source_connection import SourceDatabase, SourceError
 
 IDLE_SECONDS = 0.02
@@ -110,9 +111,9 @@ class PostgreSQLLog(SourceLog):
                 " WITH (publish_via_partition_root = true)"
             )
         except psycopg.Error as error:
-            said = self.origin.address.scrub("; ".join(str(error).splitlines()))
+            message = self.origin.address.scrub("; ".join(str(error).splitlines()))
             raise PartitaError(
-                f"{self.origin.address} cannot publish its tables: {said} Exclude what cannot be"
+                f"{self.origin.address} cannot publish its tables: {message} Exclude what cannot be"
                 " followed, or load once with --no-follow."
             ) from error
 
@@ -126,8 +127,8 @@ class PostgreSQLLog(SourceLog):
         for relation in self._relations():
             for (name,) in connection.execute(IDENTITIES, (relation,)):
                 raise PartitaError(
-                    f"{name} has another replica identity than its primary key, by which rows are"
-                    f" followed; run ALTER TABLE {name} REPLICA IDENTITY DEFAULT, or load once"
+                    f"{name} has a replica identity other than its primary key, which following"
+                    f" needs; run ALTER TABLE {name} REPLICA IDENTITY DEFAULT, or load once"
                     " with --no-follow."
                 )
 
@@ -191,14 +192,9 @@ class PostgreSQLLog(SourceLog):
 
         @contextmanager
         def session() -> Iterator[LogSession]:
-            with self.origin.connect() as source, source.errors():
-                source.connection.exec_driver_sql(BEGIN["postgresql"])
+            with self.origin.connect() as source, source.errors(), consistent_read(source):
                 source.connection.exec_driver_sql(f"SET TRANSACTION SNAPSHOT '{snapshot}'")
-                try:
-                    yield LogSession(source, position, start)
-                finally:
-                    if not source.is_lost:
-                        source.connection.exec_driver_sql("ROLLBACK")
+                yield LogSession(source, position, start)
 
         return session
 
@@ -245,7 +241,8 @@ class PostgreSQLLog(SourceLog):
                     if not self._has_slot(connection):
                         raise LogLost(
                             f"{self.origin.address} no longer has the replication slot"
-                            f" {self.name}, so changes since then are lost; load again."
+                            f" {self.name}, so changes since then are lost; start over with a"
+                            " new load."
                         )
                     self._check_published(connection)
                 for transaction in self._stream_from(after):
@@ -257,9 +254,9 @@ class PostgreSQLLog(SourceLog):
                 self._stream = None
                 away_since = away_since or time.monotonic()
                 if time.monotonic() - away_since > AWAY_SECONDS_MAX:
-                    said = self.origin.address.scrub(str(error))
+                    message = self.origin.address.scrub(str(error))
                     raise PartitaError(
-                        f"{self.origin.address} cannot be followed: {said}."
+                        f"{self.origin.address} cannot be followed: {message}."
                     ) from error
                 yield None
                 time.sleep(RETRY_SECONDS)
@@ -270,7 +267,7 @@ class PostgreSQLLog(SourceLog):
                 raise LogLost(
                     f"{self.origin.address} no longer publishes {relation}: it was dropped and"
                     " created again, or taken out of the publication, so changes since then are"
-                    " lost; load again."
+                    " lost; start over with a new load."
                 )
 
     def storage(self, source: SourceDatabase) -> str:
@@ -282,8 +279,11 @@ class PostgreSQLLog(SourceLog):
         ).hexdigest()
 
     def _stream_from(self, after: int) -> Iterator[SourceTransaction | None]:
+        # psycopg does not implement COPY BOTH, so libpq's functions are called directly.
         with self._connection() as plain, self._connection(replication="database") as connection:
             decode = PgoutputDecoder(self.origin, plain)
+            # 0/0: the server continues at the position that the slot has confirmed. Transactions
+            # that are sent again after a crash are skipped by their positions.
             connection.pgconn.send_query(
                 f"START_REPLICATION SLOT {self.name} LOGICAL 0/0 (proto_version '1',"
                 f" publication_names '{self.name}')".encode()
@@ -298,6 +298,7 @@ class PostgreSQLLog(SourceLog):
     def _read(
         self, stream: pq.abc.PGconn, decode: PgoutputDecoder, after: int
     ) -> Iterator[SourceTransaction | None]:
+        """Yields transactions behind `after`, and None while there is nothing to read."""
         reported_at = 0.0
         is_within = False
         while True:
@@ -323,6 +324,7 @@ class PostgreSQLLog(SourceLog):
                     after = sent - 1
                     yield SourceTransaction(after, "", time.time())
                 continue
+            # Behind the 25 bytes of an XLogData header, "C" is the commit of a transaction.
             is_within = message[25:26] != b"C"
             transaction = decode.message(message[25:])
             if transaction is not None and transaction.position > after:
@@ -341,8 +343,8 @@ class PostgreSQLLog(SourceLog):
 def _answer(result: pq.abc.PGresult | None) -> list[bytes]:
     """Returns the single row of a command's result."""
     if result is None or result.status != pq.ExecStatus.TUPLES_OK:
-        said = result.error_message.decode().strip() if result is not None else "no answer"
-        raise PartitaError(f"PostgreSQL refused: {said}.")
+        message = result.error_message.decode().strip() if result is not None else "no answer"
+        raise PartitaError(f"PostgreSQL refused: {message}.")
     return [result.get_value(0, place) or b"" for place in range(result.nfields)]
 
 
@@ -352,8 +354,8 @@ def _wait_for_copy(stream: pq.abc.PGconn) -> None:
         stream.consume_input()
     result = stream.get_result()
     if result is None or result.status != pq.ExecStatus.COPY_BOTH:
-        said = result.error_message.decode().strip() if result is not None else "no answer"
-        raise psycopg.OperationalError(said)
+        message = result.error_message.decode().strip() if result is not None else "no answer"
+        raise psycopg.OperationalError(message)
 
 
 def _send_status(stream: pq.abc.PGconn, position: int, *, is_asking: bool) -> None:

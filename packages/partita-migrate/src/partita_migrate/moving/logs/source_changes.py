@@ -1,5 +1,5 @@
-"""What every log delivers, whatever its source: committed transactions and the rows that they
-changed."""
+"""Committed transactions and the rows that they changed: the form in which every log delivers
+them."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class SourceLog(ABC):
         """Makes the source keep its changes from now on; a second call changes nothing."""
 
     shared = ""
-    """While `sessions` runs, how other processes open sessions on the same rows; empty where each
+    """How other processes open sessions on the same rows, while `sessions` runs; empty where each
     session has its own snapshot."""
 
     @abstractmethod

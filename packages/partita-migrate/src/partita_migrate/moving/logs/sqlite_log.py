@@ -16,7 +16,7 @@ from typing import Any
 
 from partita.database.item.attribute_values import Item
 from partita.errors import PartitaError
-from partita_migrate.moving.logs.move_source import BEGIN, MoveSource
+from partita_migrate.moving.logs.move_source import MoveSource
 from partita_migrate.moving.logs.source_changes import (
     LogLost,
     LogSession,
@@ -25,6 +25,7 @@ from partita_migrate.moving.logs.source_changes import (
     SourceLog,
     SourceTransaction,
 )
+from partita_migrate.proving.sandbox.source_snapshot import consistent_read
 from partita_migrate.understanding.schema.inventory import SourceTable
 from partita_migrate.understanding.sources.source_connection import SourceDatabase, SourceError
 
@@ -56,6 +57,7 @@ class SQLiteLog(SourceLog):
                 " exclude the table, or load once without --follow."
             )
         with self._writing() as connection:
+            # AUTOINCREMENT: numbers are never given twice, even after lines were deleted.
             connection.execute(
                 f"CREATE TABLE IF NOT EXISTS {LOG} (seq INTEGER PRIMARY KEY AUTOINCREMENT,"
                 " name TEXT NOT NULL, key TEXT NOT NULL, at REAL NOT NULL)"
@@ -83,15 +85,13 @@ class SQLiteLog(SourceLog):
 
     @contextmanager
     def _session(self) -> Iterator[LogSession]:
-        with self.origin.connect() as source, source.errors():
-            source.connection.exec_driver_sql(BEGIN["sqlite"])
+        with self.origin.connect() as source, source.errors(), consistent_read(source):
             session = LogSession(source, _end(source), "")
             self._open = session
             try:
                 yield session
             finally:
                 self._open = None
-                source.connection.exec_driver_sql("ROLLBACK")
 
     def end(self, source: SourceDatabase) -> int:
         return _end(source)
@@ -121,7 +121,7 @@ class SQLiteLog(SourceLog):
             if TRIGGER.format(table=table.name, event="insert") not in triggers:
                 raise LogLost(
                     f"{self.origin.address} no longer logs changes of {table.name}: it was dropped"
-                    " and created again; load again."
+                    " and created again; start over with a new load."
                 )
         return ""
 
@@ -234,6 +234,7 @@ def _log(table: SourceTable, row: str) -> str:
 
 def _logged(table: SourceTable, row: str) -> str:
     keys = ", ".join(f"quote({row}.{_quoted(name)})" for name in table.primary_key)
+    # Seconds since 1970 with a fraction; SQLite's CURRENT_TIMESTAMP has whole seconds only.
     at = "(julianday('now') - 2440587.5) * 86400.0"
     return f"{_literal(table.name)}, json_array({keys}), {at}"
 

@@ -1,1 +1,1 @@
-"""TODO: what this package is for."""
+"""Worker processes of a move, which use more than one core."""

@@ -1,4 +1,4 @@
-"""What a process that makes items needs: the design, the state store (read-only) and the target."""
+"""Opens the design, the state store (read-only) and the target in a process that makes items."""
 
 from __future__ import annotations
 

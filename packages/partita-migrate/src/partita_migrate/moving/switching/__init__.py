@@ -1,1 +1,1 @@
-"""Which side is authoritative, and how that changes: cutover, rollback, finish."""
+"""Stages `cutover`, `rollback` and `finish`, which change the side that is authoritative."""

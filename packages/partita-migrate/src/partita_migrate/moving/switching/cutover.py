@@ -56,9 +56,9 @@ from partita_migrate.moving.verifying.verify import VerifyReport, check_unchange
 from partita_migrate.moving.way_back.follow_back import PLACES, SINCE, WayBackStart, note_of
 from partita_migrate.moving.way_back.items_to_rows import RowMapper, UnmappableItem
 from partita_migrate.moving.way_back.kinesis_changes import (
-    begun_stream,
     destination_of,
-    opened_stream,
+    open_stream,
+    open_stream_from_now,
     stream_arn,
 )
 from partita_migrate.moving.way_back.stream_markers import wait_for_marker
@@ -66,7 +66,7 @@ from partita_migrate.moving.way_back.table_streams import (
     ItemChangeStream,
     StreamCheckpoint,
     StreamTrimmed,
-    stream_of,
+    ensure_stream,
 )
 from partita_migrate.moving.way_back.way_back_store import WayBackStore, key_bytes
 from partita_migrate.workspace.migration_folder import Folder
@@ -81,7 +81,7 @@ CATCH_UP_SECONDS = 0.2
 
 
 class CutoverResult(SwitchResult, kw_only=True, omit_defaults=True):
-    """What a cutover did."""
+    """The outcome of a cutover."""
 
     compared: int = 0
     fenced: list[str] = field(default_factory=list)
@@ -108,8 +108,8 @@ def cutover(
     for longer than 24 hours."""
     with switching(
         "cutover", CutoverResult, folder, endpoint, region=region, is_dry_run=is_dry_run, ask=ask
-    ) as (move, gate, found):
-        stage = _Cutover(move, gate, found, kinesis or "", progress)
+    ) as (move, gate, report):
+        stage = _Cutover(move, gate, report, kinesis or "", progress)
         try:
             stage.check(is_one_way=is_one_way)
             if not is_dry_run:
@@ -118,7 +118,7 @@ def cutover(
             if not is_dry_run:
                 stage.open_source()
             raise
-    return found
+    return report
 
 
 class _Drain(Follower):
@@ -145,13 +145,13 @@ class _Cutover:
         self,
         move: Move,
         gate: TargetWriteBlock,
-        found: CutoverResult,
+        report: CutoverResult,
         kinesis: str,
         progress: Progress,
     ) -> None:
         self.move = move
         self.gate = gate
-        self.found = found
+        self.report = report
         self.kinesis = kinesis
         self.progress = progress
         self.fence: SourceFence = fence_of(move.origin)
@@ -165,21 +165,21 @@ class _Cutover:
         if isinstance(move.log, NoLog):
             raise PartitaError(
                 f"{move.folder.path} was loaded without a position in the log, so it is unknown"
-                " what was written since; load again with --follow."
+                " what was written since; start over with `load --follow`."
             )
-        self.found.fenced = [table.name for table in move.origin.tables]
-        self.found.streams = [table.name for table in move.design.tables]
-        self.found.one_way = self.rows.without_way_back()
+        self.report.fenced = [table.name for table in move.origin.tables]
+        self.report.streams = [table.name for table in move.design.tables]
+        self.report.one_way = self.rows.without_way_back()
         with move.origin.connect() as source:
-            self.found.triggers = move.origin.triggers(source)
+            self.report.triggers = move.origin.triggers(source)
         if phase_of(move.state).name == BACKWARD:
             return
         self.verified = last_verified(move.folder, phase_of(move.state))
         check_unchanged(move, self.verified)
-        if self.found.one_way and not is_one_way:
+        if self.report.one_way and not is_one_way:
             raise PartitaError(
                 "Not everything that is written at the target could be carried back: "
-                + " ".join(self.found.one_way)
+                + " ".join(self.report.one_way)
                 + " Change the design, or go on with --one-way: a rollback is then refused once"
                 " such rows have changed."
             )
@@ -216,16 +216,20 @@ class _Cutover:
                 open_fence(self.move, self.fence)
 
     def _switch_over(self, wait_seconds: float) -> None:
+        """Carries out the numbered steps of the module's description."""
         # Nobody may write at the target before it is authoritative. A target without policies
         # cannot be closed, which is accepted here.
         self._say("Closing the target for others")
         self.gate.close(is_forced=True)
+        # Creating a trigger waits for open transactions, so it is done while writes are accepted.
         self._say("Giving the source its triggers")
         self.fence.install(wait_seconds)
         drain = _Drain(self.move, self.since, self.progress)
         self._say("Opening streams")
         streams = self._begin_streams()
         drain.run(drain.log_end())
+        # What was written up to here is compared by a scan below, while the source takes writes;
+        # only later writes have to be compared behind the closed fence.
         drain.noted.clear()
         self._say("Comparing what was written since the verification")
         self._compare_since()
@@ -237,11 +241,11 @@ class _Cutover:
         self.fence.close(wait_seconds, self.progress)
         self.move.target.away_seconds_max = FENCED_AWAY_SECONDS_MAX
         drain.run(drain.log_end())
-        self.found.changes = drain.applier.changes
+        self.report.changes = drain.applier.changes
         self._compare(drain.noted.values())
         self._commit(streams, began)
         self._open_target()
-        self.found.refused_seconds = round(time.monotonic() - began, 3)
+        self.report.refused_seconds = round(time.monotonic() - began, 3)
 
     def _begin_streams(self) -> list[ItemChangeStream]:
         """Opens the streams behind the move's own writes, and checks by markers that they work."""
@@ -266,20 +270,20 @@ class _Cutover:
         target = self.move.target
         if stored is not None and stored.arn == arn:
             with suppress(StreamTrimmed):
-                stream = opened_stream(target, table, stored)
+                stream = open_stream(target, table, stored)
                 self.since.seconds[table.name] = wait_for_marker(target, table, stream)
                 return stream
-        stream = begun_stream(target, table, arn)
+        stream = open_stream_from_now(target, table, arn)
         self.since.seconds[table.name] = wait_for_marker(target, table, stream)
         return stream
 
     def _stream(self, table: TableDesign) -> str:
         state = self.move.state
-        if not stream_of(self.move.target, table.name, is_made=False):
+        if not ensure_stream(self.move.target, table.name, is_made=False):
             made = {*(state.fact(STREAMS_MADE, list[str]) or []), table.name}
             with state.transaction():
                 state.set_fact(STREAMS_MADE, sorted(made))
-        return stream_of(self.move.target, table.name, is_made=True)
+        return ensure_stream(self.move.target, table.name, is_made=True)
 
     def _destination(self, table: TableDesign) -> str:
         state, target = self.move.state, self.move.target
@@ -314,18 +318,21 @@ class _Cutover:
                 made = None
                 with suppress(UnmappableItem):
                     number = self.rows.entity_of(table, item)
-                    source = self.move.homes[number][1].source
-                    key = self.rows.key_in(self.move.homes[number][1], item)
-                    kept = self.move.state.find(source, key) if key is not None else None
+                    source = self.move.entities[number][1].source
+                    key = self.rows.key_in(self.move.entities[number][1], item)
+                    stored = self.move.state.find(source, key) if key is not None else None
                     if key is None:
                         # A guard or an aggregate: the next full verification compares it.
                         continue
-                    made = self.move.items.made(number, kept.row) if kept is not None else None
+                    made = (
+                        self.move.items.item_of(number, stored.row) if stored is not None else None
+                    )
                 if made is None or item_digest(made) != item_digest(item):
                     raise self._differs(table, item)
-                self.found.compared += 1
+                self.report.compared += 1
 
     def _written_since(self, table: TableDesign, position: int) -> Iterator[Item]:
+        """Yields the items of a table that were written behind a position."""
         request: dict[str, Any] = {
             "TableName": table.name,
             "ConsistentRead": True,
@@ -357,7 +364,9 @@ class _Cutover:
 
     def _compare_batch(self, name: str, some: list[tuple[TableDesign, Item]]) -> None:
         expected_items = {key_bytes(table, item): item for table, item in some}
-        request = {name: {"Keys": [key_of(*one) for one in some], "ConsistentRead": True}}
+        request = {
+            name: {"Keys": [key_of(*written_item) for written_item in some], "ConsistentRead": True}
+        }
         while request:
             try:
                 answer = self.move.target.call("BatchGetItem", RequestItems=request)
@@ -367,7 +376,7 @@ class _Cutover:
                 expected = expected_items.pop(key_bytes(some[0][0], item), None)
                 if expected is None or item_digest(item) != item_digest(expected):
                     raise self._differs(some[0][0], item)
-                self.found.compared += 1
+                self.report.compared += 1
             request = answer.get("UnprocessedKeys") or {}
         missing = [item for item in expected_items.values() if not is_tombstone(item)]
         if missing:
@@ -377,6 +386,7 @@ class _Cutover:
             )
 
     def _commit(self, streams: list[ItemChangeStream], began: float) -> None:
+        """Records that the target is authoritative, and where the way back begins."""
         state = self.move.state
         phase = phase_of(state)
         phase.name = BACKWARD
@@ -386,9 +396,10 @@ class _Cutover:
                 at=time.time(),
                 refused_seconds=round(time.monotonic() - began, 3),
                 position=self.move.position,
-                changes=self.found.changes,
+                changes=self.report.changes,
             )
         )
+        # The point of no return: with this commit the target is authoritative.
         with state.transaction():
             WayBackStore(state).forget()
             state.set_fact(PLACES, {stream.table: stream.places for stream in streams})
@@ -401,4 +412,4 @@ class _Cutover:
         self.fence.turn(TARGET)
         with self.move.state.transaction():
             self.move.state.remove_fact(UNTURNED)
-        self.found.is_switched = True
+        self.report.is_switched = True

@@ -39,7 +39,7 @@ class FinalReport(Struct, kw_only=True, omit_defaults=True):
     monthly_cost: float | None = None
 
 
-def page(report: FinalReport) -> str:
+def render_page(report: FinalReport) -> str:
     """Returns the report as Markdown."""
     lines = [f"# The move of {report.source} to {report.endpoint}", ""]
     if report.is_given_up:

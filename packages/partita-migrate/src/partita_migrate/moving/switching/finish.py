@@ -15,11 +15,11 @@ from typing import Any
 from partita.client import ClientError
 from partita.errors import PartitaError
 from partita_migrate.costing.estimate_stage import ESTIMATE_JSON, Estimates, monthly
-from partita_migrate.moving.following.move_samples import watched
+from partita_migrate.moving.following.move_samples import summarize_samples
 from partita_migrate.moving.loading.load_report import LOAD_JSON, LoadReport
 from partita_migrate.moving.move import Move, open_move
 from partita_migrate.moving.switching.fences import fence_of
-from partita_migrate.moving.switching.final_report import FinalReport, page
+from partita_migrate.moving.switching.final_report import FinalReport, render_page
 from partita_migrate.moving.switching.move_phase import (
     BACKWARD,
     DESTINATIONS_MADE,
@@ -36,7 +36,7 @@ from partita_migrate.moving.verifying.verify import VerifyReport, compare_sides
 from partita_migrate.moving.way_back.follow_back import PLACES, BackFollower
 from partita_migrate.moving.way_back.kinesis_changes import destination_of
 from partita_migrate.moving.way_back.table_streams import StreamCheckpoint
-from partita_migrate.proving.proof_run.user_acceptance import accepted
+from partita_migrate.proving.proof_run.user_acceptance import read_acceptance
 from partita_migrate.workspace.migration_folder import Folder
 from partita_migrate.workspace.stage_progress import Progress, silent
 
@@ -82,12 +82,12 @@ def finish(
             progress("Removing what the move has made", 0, 0)
             _remove(move, gate, report)
         report.seconds += round(time.monotonic() - began, 3)
-        report.watched = watched(folder)
+        report.watched = summarize_samples(folder)
         report.monthly_cost = _monthly_cost(folder, move.begun.model)
-        report.accepted = accepted(folder)
-        _loaded(folder, report)
+        report.accepted = read_acceptance(folder)
+        _add_load_report(folder, report)
         folder.write_json("finish.json", report)
-        folder.write_text(REPORT, page(report))
+        folder.write_text(REPORT, render_page(report))
         with move.state.transaction():
             phase.name = FINISHED
             move.state.set_fact(PHASE, phase)
@@ -108,19 +108,21 @@ def _check(name: str, *, is_given_up: bool) -> None:
 
 
 def _leftovers(move: Move) -> list[str]:
-    made = ["the tables partita_fence and partita_switch, and triggers named partita_fence"]
-    made += {
+    """Returns what the move has created and `finish` removes."""
+    leftovers = ["the tables partita_fence and partita_switch, and triggers named partita_fence"]
+    leftovers += {
         "postgresql": ["the slot and the publication of the move"],
         "sqlite": ["the table partita_log and its triggers"],
     }.get(move.origin.family, [])
-    made += ["tombstones in the target"]
+    leftovers += ["tombstones in the target"]
     streams = move.state.fact(STREAMS_MADE, list[str]) or []
-    made += [f"the stream of {name}, which cutover switched on" for name in streams]
+    leftovers += [f"the stream of {name}, which cutover switched on" for name in streams]
     sent = move.state.fact(DESTINATIONS_MADE, dict[str, str]) or {}
-    return made + [f"{arn} as a destination of {name}" for name, arn in sent.items()]
+    return leftovers + [f"{arn} as a destination of {name}" for name, arn in sent.items()]
 
 
 def _compare(move: Move, report: FinalReport, progress: Progress) -> None:
+    """Carries back the last changes, and compares both sides."""
     progress("Following back", 0, 0)
     back = BackFollower(move, fence_of(move.origin), progress)
     back.catch_up()
@@ -155,6 +157,7 @@ def _remove(move: Move, gate: TargetWriteBlock, report: FinalReport) -> None:
     for name, arn in (move.state.fact(DESTINATIONS_MADE, dict[str, str]) or {}).items():
         if destination_of(move.target, name, arn, is_made=False):
             move.target.call("DisableKinesisStreamingDestination", TableName=name, StreamArn=arn)
+    # From here on nothing can be followed any more; a repeated `finish` only removes the rest.
     with move.state.transaction():
         move.state.set_fact(ENDING, report)
     move.log.remove()
@@ -175,7 +178,7 @@ def _delete(move: Move, table: str, key: dict[str, Any]) -> None:
             raise PartitaError(f"{move.target.endpoint} refused: {error}") from error
 
 
-def _loaded(folder: Folder, report: FinalReport) -> None:
+def _add_load_report(folder: Folder, report: FinalReport) -> None:
     """Adds what became of each row when it was loaded."""
     if folder.has(LOAD_JSON):
         loaded = folder.read_json(LOAD_JSON, LoadReport)

@@ -39,7 +39,7 @@ class AuthorityChange(Struct, kw_only=True):
 
 
 class MovePhase(Struct):
-    """Where the move is, and how it came there."""
+    """The phase of a move, with the cutovers and rollbacks that led to it."""
 
     name: str = FORWARD
     turns: list[AuthorityChange] = field(default_factory=list)

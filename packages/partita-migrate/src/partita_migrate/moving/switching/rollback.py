@@ -40,7 +40,7 @@ from partita_migrate.moving.switching.switch_step import (
     switching,
 )
 from partita_migrate.moving.switching.target_write_block import TargetWriteBlock
-from partita_migrate.moving.target_access.item_positions import is_tombstone, stamped, tombstone
+from partita_migrate.moving.target_access.item_positions import is_tombstone, stamp, tombstone
 from partita_migrate.moving.target_access.target_client import batches
 from partita_migrate.moving.target_access.target_items import item_digest, key_hash
 from partita_migrate.moving.way_back.follow_back import BackFollower
@@ -60,7 +60,7 @@ Touched = tuple[str, Item, Item | None]
 
 
 class RollbackResult(SwitchResult, kw_only=True, omit_defaults=True):
-    """What a rollback did."""
+    """The outcome of a rollback."""
 
     rows: int = 0
     """Rows that were written in the source."""
@@ -93,16 +93,16 @@ def rollback(
         is_dry_run=is_dry_run,
         ask=ask,
         needs_target=False,
-    ) as (move, gate, found):
+    ) as (move, gate, report):
         if phase_of(move.state).name != BACKWARD:
-            _undo_begun(move, fence_of(move.origin), found)
-            return found
+            _undo_begun(move, fence_of(move.origin), report)
+            return report
         move.target.check_tables(move.design.tables, must_be_empty=False)
-        _Rollback(move, gate, found, progress).run(is_stopped=is_stopped, is_dry_run=is_dry_run)
-    return found
+        _Rollback(move, gate, report, progress).run(is_stopped=is_stopped, is_dry_run=is_dry_run)
+    return report
 
 
-def _undo_begun(move: Move, fence: SourceFence, found: RollbackResult) -> None:
+def _undo_begun(move: Move, fence: SourceFence, report: RollbackResult) -> None:
     """Opens a fence that a kill left closed: before the switch of a cutover, or after that of a
     rollback.
 
@@ -112,31 +112,32 @@ def _undo_begun(move: Move, fence: SourceFence, found: RollbackResult) -> None:
     if not (move.state.fact(UNTURNED, bool) or fence.is_closed):
         # Run again after it succeeded, it succeeds again.
         if fence.is_installed and fence.side == SOURCE and turns and turns[-1].step == "rollback":
-            found.is_switched = True
+            report.is_switched = True
             return
         raise PartitaError(
             "There is nothing to roll back: the source is authoritative, and there was no cutover."
         )
-    if not found.is_dry_run:
+    if not report.is_dry_run:
         open_fence(move, fence)
-        found.is_switched = True
+        report.is_switched = True
 
 
 class _Rollback:
     """The steps of a rollback."""
 
     def __init__(
-        self, move: Move, gate: TargetWriteBlock, found: RollbackResult, progress: Progress
+        self, move: Move, gate: TargetWriteBlock, report: RollbackResult, progress: Progress
     ) -> None:
         self.move = move
         self.gate = gate
-        self.found = found
+        self.report = report
         self.progress = progress
         self.fence = fence_of(move.origin)
         self.back = BackFollower(move, self.fence, progress)
         self.tables = {table.name: table for table in move.design.tables}
 
     def run(self, *, is_stopped: bool, is_dry_run: bool) -> None:
+        """Carries out the numbered steps of the module's description."""
         self.progress("Following back", 0, 0)
         self.back.catch_up()
         self._check(self._lasting_obstacles(), is_dry_run=is_dry_run)
@@ -158,8 +159,8 @@ class _Rollback:
                 self.gate.open()
             raise
         open_fence(self.move, self.fence)
-        self.found.is_switched = True
-        self.found.refused_seconds = round(time.monotonic() - began, 3)
+        self.report.is_switched = True
+        self.report.refused_seconds = round(time.monotonic() - began, 3)
 
     def _lasting_obstacles(self) -> list[str]:
         """Returns the obstacles without rows that only wait for others that are on their way.
@@ -176,11 +177,12 @@ class _Rollback:
         return lasting
 
     def _check(self, obstacles: list[str], *, is_dry_run: bool) -> None:
-        self.found.obstacles = obstacles
-        self.found.changes, self.found.rows = self.back.changes, self.back.written
-        if self.found.obstacles and not is_dry_run:
-            shown = "; ".join(self.found.obstacles[:SHOWN_MAX])
-            more = len(self.found.obstacles) - SHOWN_MAX
+        """Raises when something that was written at the target does not fit into the source."""
+        self.report.obstacles = obstacles
+        self.report.changes, self.report.rows = self.back.changes, self.back.written
+        if self.report.obstacles and not is_dry_run:
+            shown = "; ".join(self.report.obstacles[:SHOWN_MAX])
+            more = len(self.report.obstacles) - SHOWN_MAX
             rest = f"; and {more} more" if more > 0 else ""
             raise PartitaError(
                 f"Not everything that was written at the target fits into the source:"
@@ -205,6 +207,8 @@ class _Rollback:
     # Items that applications wrote become items that rows make.
 
     def _stamp(self, position: int) -> None:
+        """Writes again what applications have written, as rows make it, and keeps what that
+        replaces."""
         replaced: list[bytes] = []
         writes = []
         touched = [
@@ -212,28 +216,29 @@ class _Rollback:
             for touch in self.back.store.touched()
             if touch[1] != marker_key(self.tables[touch[0]])
         ]
-        self.found.items = len(touched)
-        for (name, key, item), existing in zip(touched, self._present(touched), strict=True):
+        self.report.items = len(touched)
+        for (name, key, item), existing in zip(touched, self._read_items(touched), strict=True):
             table = self.tables[name]
-            made = item if item is not None else self._made(name, existing)
+            made = item if item is not None else self._item_of_rows(name, existing)
             if made is None or is_tombstone(made):
                 made = tombstone(key, position)
             if existing is not None and not is_tombstone(existing):
                 if is_tombstone(made) or item_digest(existing) != item_digest(made):
                     replaced.append(_line(name, existing))
-            writes.append((table, stamped(made, position)))
-        self.found.replaced = len(replaced)
+            writes.append((table, stamp(made, position)))
+        self.report.replaced = len(replaced)
         if replaced:
             # Saved before they are replaced, so that nothing is lost.
             path = f"{MOVE}/{REPLACED}"
-            kept = self.move.folder.path / path
-            before = kept.read_bytes() if kept.is_file() else b""
+            replaced_path = self.move.folder.path / path
+            before = replaced_path.read_bytes() if replaced_path.is_file() else b""
             self.move.folder.write_bytes(path, before + b"".join(replaced))
-            self.found.replaced_file = path
+            self.report.replaced_file = path
+        # Unconditional writes: nobody but the move can write now.
         encoded = ((table.name, orjson.dumps(item)) for table, item in writes)
         self.move.target.put_all(batches(encoded))
 
-    def _present(self, touched: list[Touched]) -> Iterator[Item | None]:
+    def _read_items(self, touched: list[Touched]) -> Iterator[Item | None]:
         """Reads the items as they are now, some at a time; writes are refused meanwhile."""
         for start in range(0, len(touched), READ_AT_ONCE):
             keys = [(name, key) for name, key, _ in touched[start : start + READ_AT_ONCE]]
@@ -242,7 +247,7 @@ class _Rollback:
             except ClientError as error:
                 raise PartitaError(f"{self.move.target.endpoint} refused: {error}") from error
 
-    def _made(self, name: str, existing: Item | None) -> Item | None:
+    def _item_of_rows(self, name: str, existing: Item | None) -> Item | None:
         """Returns what rows make with the key of an existing item; None without one."""
         if existing is None or is_tombstone(existing):
             return None
@@ -251,15 +256,16 @@ class _Rollback:
             number = self.back.rows.entity_of(table, existing)
         except UnmappableItem:
             return None
-        entity = self.move.homes[number][1]
+        entity = self.move.entities[number][1]
         key = self.back.rows.key_in(entity, existing)
-        kept = self.move.state.find(entity.source, key) if key is not None else None
-        made = self.move.items.made(number, kept.row) if kept is not None else None
+        stored = self.move.state.find(entity.source, key) if key is not None else None
+        made = self.move.items.item_of(number, stored.row) if stored is not None else None
         if made is None or key_hash(table, made) != key_hash(table, existing):
             return None
         return made
 
     def _commit(self, position: int, resume: str, began: float) -> None:
+        """Records that the source is authoritative, and where following goes on."""
         state = self.move.state
         phase = phase_of(state)
         phase.name = FORWARD

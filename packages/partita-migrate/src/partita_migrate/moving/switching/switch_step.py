@@ -1,5 +1,4 @@
-"""What cutover and rollback have in common: the frame of a step that changes which side is
-authoritative."""
+"""The frame of cutover and rollback, the steps that change which side is authoritative."""
 
 from __future__ import annotations
 
@@ -29,7 +28,7 @@ RETRY_SECONDS = 0.5
 
 
 class SwitchResult(Struct, kw_only=True, omit_defaults=True):
-    """What a cutover or rollback did."""
+    """The outcome of a cutover or rollback."""
 
     source: str
     endpoint: str

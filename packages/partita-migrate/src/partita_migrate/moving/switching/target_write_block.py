@@ -54,6 +54,7 @@ class TargetWriteBlock:
 
     @property
     def is_closed(self) -> bool:
+        """True while the target may be closed."""
         return self.move.state.fact(CLOSED, SavedPolicies) is not None
 
     def close(self, *, is_forced: bool = False) -> None:
@@ -68,6 +69,7 @@ class TargetWriteBlock:
                 arn = self._arn(table)
                 if arn not in closed.policies:
                     closed.policies[arn] = self._policy(arn)
+                # Stored before the policy changes, so that a kill leaves what is needed to undo it.
                 with state.transaction():
                     state.set_fact(CLOSED, closed)
                 document = _closing(closed.policies[arn], arn, agent_of(state))
@@ -160,5 +162,6 @@ def _closing(policy: str, arn: str, agent: str) -> str:
         "Resource": arn,
         "Condition": {"StringNotEquals": {"aws:UserAgent": agent}},
     }
+    # An earlier attempt may have left its statement behind.
     others = [statement for statement in statements if statement.get("Sid") != SID]
     return json.dumps({**document, "Statement": [*others, ours]})

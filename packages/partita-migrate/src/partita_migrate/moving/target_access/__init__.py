@@ -1,1 +1,1 @@
-"""TODO: what this package is for."""
+"""The target: its client, the items that it accepts, and the position that each item carries."""

@@ -25,7 +25,7 @@ def key_of(table: TableDesign, item: Item) -> Item:
     return {key.name: item[key.name] for key in table.keys}
 
 
-def stamped(item: Item, position: int) -> Item:
+def stamp(item: Item, position: int) -> Item:
     """Returns an item with its position."""
     return {**item, POSITION: {"N": str(position)}}
 

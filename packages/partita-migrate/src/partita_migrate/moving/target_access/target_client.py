@@ -94,6 +94,7 @@ class WritePace:
         if self.units is None:
             return
         now = time.monotonic()
+        # Units that were not used are saved for one second at most.
         begin = max(self._next, now - 1)
         self._next = begin + units / self.units
         if self._next > now:
@@ -106,6 +107,7 @@ class WritePace:
         self.throttled += 1
         now = time.monotonic()
         if self.units is None:
+            # No limit was asked for: starts from the rate that was reached so far.
             self.units = max(self._sent / max(now - self._begun, 1), UNITS_MIN)
         elif now - self._raised > PAUSE_SECONDS * 4:
             self.units = max(self.units * SLOWER, UNITS_MIN)
@@ -139,7 +141,7 @@ class TargetClient:
             self._loop.close()
 
     def call(self, operation: str, **request: Any) -> dict[str, Any]:
-        return self._run(self._patiently(operation, request))
+        return self._run(self._call(operation, request))
 
     def call_once(self, operation: str, **request: Any) -> None:
         """Sends a request once, without retries."""
@@ -161,7 +163,7 @@ class TargetClient:
         """Runs another caller's coroutine that uses `client`."""
         return self._run(call)
 
-    async def _patiently(self, operation: str, request: dict[str, Any]) -> dict[str, Any]:
+    async def _call(self, operation: str, request: dict[str, Any]) -> dict[str, Any]:
         content = await self._send(operation, orjson.dumps(request))
         answer: dict[str, Any] = orjson.loads(content) if content else {}
         return answer
@@ -221,6 +223,7 @@ class TargetClient:
         while True:
             await self.pace.wait(units)
             answer = await self._send("BatchWriteItem", body)
+            # The usual answer is recognized by its bytes and not decoded.
             if answer == ALL_PROCESSED:
                 return
             left = orjson.loads(answer).get("UnprocessedItems")
@@ -294,7 +297,7 @@ class TargetClient:
         async def get(place: int) -> None:
             name, key = keys[place]
             request = {"TableName": name, "Key": key, "ConsistentRead": True}
-            items[place] = (await self._patiently("GetItem", request)).get("Item")
+            items[place] = (await self._call("GetItem", request)).get("Item")
 
         self._all(get(place) for place in range(len(keys)))
         return items

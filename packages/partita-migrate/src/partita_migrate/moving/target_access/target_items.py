@@ -28,7 +28,7 @@ class RowFilter(Protocol):
 
 
 class KeyRequirement(NamedTuple):
-    """What a table or an index requires of one key attribute."""
+    """A key attribute's requirements, by the table or index whose key it is."""
 
     name: str
     type: str
@@ -39,7 +39,8 @@ class KeyRequirement(NamedTuple):
 
 
 class TargetItems:
-    """Makes items of rows; `homes` lists the design's entities by number, each with its table."""
+    """Makes items of rows; `entities` lists the design's entities by number, each with its
+    table."""
 
     def __init__(
         self,
@@ -48,24 +49,24 @@ class TargetItems:
         primary_keys: Mapping[str, Sequence[str]],
         parts: Mapping[str, RowFilter],
     ) -> None:
-        self.homes: list[tuple[TableDesign, Entity]] = list(design.entities())
+        self.entities: list[tuple[TableDesign, Entity]] = list(design.entities())
         self.tables = design.tables
         self.parts = parts
         self.numbers: dict[str, list[int]] = {}
         """By table of the source, the numbers of the entities that are made of its rows."""
-        for number, (_, entity) in enumerate(self.homes):
+        for number, (_, entity) in enumerate(self.entities):
             self.numbers.setdefault(entity.source, []).append(number)
         self.maker = ItemMaker(rows, primary_keys)
         by_table = {table.name: _keys(table) for table in design.tables}
-        self._keys = [by_table[table.name] for table, _ in self.homes]
+        self._keys = [by_table[table.name] for table, _ in self.entities]
 
-    def made(self, number: int, row: Item) -> Item | None:
+    def item_of(self, number: int, row: Item) -> Item | None:
         """Returns the item of a row; None without one, or when DynamoDB would refuse it."""
-        made = self.made_with_content(number, row)
+        made = self.item_with_json(number, row)
         return None if made is None else made[0]
 
-    def made_with_content(self, number: int, row: Item) -> tuple[Item, bytes] | None:
-        """Returns the item of a row and its JSON; None as in `made`."""
+    def item_with_json(self, number: int, row: Item) -> tuple[Item, bytes] | None:
+        """Returns the item of a row and its JSON; None as in `item_of`."""
         item, reason = self.make(number, row)
         if item is None or reason:
             return None
@@ -83,7 +84,7 @@ class TargetItems:
 
         The item's size is not checked: callers that have its bytes check it for less.
         """
-        entity = self.homes[number][1]
+        entity = self.entities[number][1]
         part = self.parts.get(entity.source)
         if part is not None and not part.holds(row):
             return None, ""
@@ -109,10 +110,10 @@ def too_large(item: Item) -> str:
 
 
 def _keys(table: TableDesign) -> list[KeyRequirement]:
-    homes: list[TableDesign | SecondaryIndex] = [table, *table.indexes]
+    tables_and_indexes: list[TableDesign | SecondaryIndex] = [table, *table.indexes]
     return [
         KeyRequirement(key.name, key.type, most, home.name, home is table)
-        for home in homes
+        for home in tables_and_indexes
         for key, most in zip(home.keys, (PARTITION_KEY_BYTES_MAX, SORT_KEY_BYTES_MAX), strict=False)
     ]
 
@@ -124,13 +125,13 @@ def _key_refusal(keys: list[KeyRequirement], item: Item) -> str:
             if is_own:
                 return f"it has no {name}, which is a key of {home}"
             continue
-        held = value.get(kind)
-        if held is None:
+        content = value.get(kind)
+        if content is None:
             return f"its {name} is not of type {kind}, as the key of {home} has to be"
-        if not held:
+        if not content:
             return f"its {name} is empty, and is a key of {home}"
-        if len(held) * 4 > most:
-            size = binary_size(held) if kind == "B" else string_size(held)
+        if len(content) * 4 > most:
+            size = binary_size(content) if kind == "B" else string_size(content)
             if size > most:
                 return f"its {name} is longer than a key of {home} may be ({most} bytes)"
     return ""
@@ -168,11 +169,11 @@ def content_digest(item: Item, content: bytes) -> bytes:
 
 
 def _unordered(value: Any) -> Any:
-    ((kind, held),) = value.items()
+    ((kind, content),) = value.items()
     if kind in ("SS", "NS", "BS"):
-        return {kind: sorted(held)}
+        return {kind: sorted(content)}
     if kind == "L":
-        return {kind: [_unordered(member) for member in held]}
+        return {kind: [_unordered(member) for member in content]}
     if kind == "M":
-        return {kind: {name: _unordered(member) for name, member in held.items()}}
+        return {kind: {name: _unordered(member) for name, member in content.items()}}
     return value

@@ -41,12 +41,12 @@ class WritePipeline:
         if writes:
             self._sent += len(writes)
             if self._workers is None and self._sent > PROCESS_WRITES_MIN:
-                self._workers = self._started()
+                self._workers = self._start_process()
             # A daemon: an interrupt must not wait for a target that is away.
             self._thread = threading.Thread(target=self._run, args=(writes,), daemon=True)
             self._thread.start()
 
-    def _started(self) -> WorkerProcesses[PutResult]:
+    def _start_process(self) -> WorkerProcesses[PutResult]:
         move = self._move
         setup = put_process.PutProcessSetup(
             endpoint=move.begun.endpoint or None,

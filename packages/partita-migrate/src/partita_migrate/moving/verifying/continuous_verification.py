@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 
 from partita.database.item.attribute_values import Item
 from partita_migrate.model.design import TableDesign
-from partita_migrate.moving.logs.move_source import BEGIN
 from partita_migrate.moving.move import Move
 from partita_migrate.moving.target_access.item_positions import is_tombstone, key_of
 from partita_migrate.moving.target_access.target_items import item_digest
+from partita_migrate.proving.sandbox.source_snapshot import consistent_read
 from partita_migrate.understanding.schema.inventory import SourceTable
 from partita_migrate.understanding.sources.source_connection import SourceDatabase, SourceError
 
@@ -39,7 +39,7 @@ class RowRead(NamedTuple):
     """Rows of the source, and the log positions before and after they were read."""
 
     table: str
-    asked: Sequence[str]
+    requested_keys: Sequence[str]
     rows: dict[str, Item]
     since: int
     until: int
@@ -80,6 +80,7 @@ class ContinuousVerification:
         self._due = time.monotonic() + EVERY_SECONDS
 
     def _take_turns(self) -> None:
+        """Compares some items, and reads the same rows and the next ones of the source."""
         table, rows = next(self._store)
         self._compare_items(table.name, rows)
         if rows:
@@ -87,9 +88,9 @@ class ContinuousVerification:
         again: dict[str, list[Item]] = {}
         for (name, _), (row, _) in self._suspects.items():
             again.setdefault(name, []).append(row)
-        for one in self.tables:
-            if one.name in again:
-                self._read_by_keys(one, again[one.name][:ROWS_AT_ONCE])
+        for checked_table in self.tables:
+            if checked_table.name in again:
+                self._read_by_keys(checked_table, again[checked_table.name][:ROWS_AT_ONCE])
         self._read_on()
 
     def _rows_of_store(self) -> Iterator[tuple[SourceTable, Turn]]:
@@ -116,9 +117,9 @@ class ContinuousVerification:
         expected: list[tuple[TableDesign, Item]] = []
         for row in rows:
             for number in self.move.items.numbers.get(name, []):
-                item = self.move.items.made(number, row)
+                item = self.move.items.item_of(number, row)
                 if item is not None:
-                    expected.append((self.move.homes[number][0], item))
+                    expected.append((self.move.entities[number][0], item))
         keys = [(table.name, key_of(table, item)) for table, item in expected]
         for (table, item), existing in zip(expected, self.move.target.get_all(keys), strict=True):
             self.items += 1
@@ -133,23 +134,24 @@ class ContinuousVerification:
     # Rows of the source.
 
     def _read(
-        self, table: SourceTable, asked: Sequence[str], rows: Callable[[SourceDatabase], Turn]
+        self,
+        table: SourceTable,
+        requested_keys: Sequence[str],
+        rows: Callable[[SourceDatabase], Turn],
     ) -> None:
         with self.move.origin.connect() as source, source.errors():
             since = self.move.log.end(source)
-            source.connection.exec_driver_sql(BEGIN[self.move.origin.family])
-            try:
+            with consistent_read(source):
                 source_rows = rows(source)
-            finally:
-                if not source.is_lost:
-                    source.connection.exec_driver_sql("ROLLBACK")
             until = self.move.log.end(source)
         keyed = {self.move.state.key_text(table.name, row): row for row in source_rows}
-        self._reads.append(RowRead(table.name, asked or list(keyed), keyed, since, until))
+        self._reads.append(RowRead(table.name, requested_keys or list(keyed), keyed, since, until))
 
     def _read_by_keys(self, table: SourceTable, rows: Turn) -> None:
         keys = [self.move.state.key_text(table.name, row) for row in rows]
-        self._read(table, keys, lambda source: self.move.origin.rows_like(source, table, rows))
+        self._read(
+            table, keys, lambda source: self.move.origin.rows_with_keys_of(source, table, rows)
+        )
 
     def _read_on(self) -> None:
         """Reads the next rows of the source by primary key, starting over after the last table."""
@@ -166,14 +168,14 @@ class ContinuousVerification:
 
     def _compare_rows(self, read: RowRead) -> None:
         """Compares rows with the store, except for those that have changed since they were read."""
-        for key in read.asked:
+        for key in read.requested_keys:
             self.rows += 1
-            row, kept = read.rows.get(key), self.move.state.find(read.table, key)
-            is_same = row == (kept.row if kept is not None else None)
-            if is_same or (kept is not None and kept.position > read.since):
+            row, stored = read.rows.get(key), self.move.state.find(read.table, key)
+            is_same = row == (stored.row if stored is not None else None)
+            if is_same or (stored is not None and stored.position > read.since):
                 self._suspects.pop((read.table, key), None)
                 continue
-            current = row if row is not None else kept.row if kept is not None else {}
+            current = row if row is not None else stored.row if stored is not None else {}
             looks = self._suspects.get((read.table, key), ({}, 0))[1] + 1
             self._suspects[read.table, key] = (current, looks)
             if looks == LOOKS:

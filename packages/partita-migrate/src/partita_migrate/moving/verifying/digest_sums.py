@@ -74,15 +74,15 @@ class DigestSummer:
         self.tables = {table.name: table for table in items.tables}
 
     def run(self, task: SumTask) -> DigestSums:
-        return self._scanned(task) if task.segments else self._made(task)
+        return self._sum_segment(task) if task.segments else self._sum_rows(task)
 
-    def _made(self, task: SumTask) -> DigestSums:
-        found = _SumBuilder()
+    def _sum_rows(self, task: SumTask) -> DigestSums:
+        sums = _SumBuilder()
         items = self.items
         numbers = items.numbers.get(task.table, [])
-        homes = [(number, *self._home(items.homes[number][0])) for number in numbers]
+        entities = [(number, *self._home(items.entities[number][0])) for number in numbers]
         for _, row in self.state.numbered_rows(task.table, task.after, task.until):
-            for number, table, place in homes:
+            for number, table, place in entities:
                 item, reason = items.make(number, row)
                 if item is None or reason:
                     continue
@@ -91,11 +91,11 @@ class DigestSummer:
                 if len(content) > ITEM_BYTES_MAX and is_too_large(item):
                     continue
                 where = key_place(table, item) if task.by_key else place
-                found.add(where, content_digest(item, content))
-        return found.sums(rows=task.until - task.after, is_made=True)
+                sums.add(where, content_digest(item, content))
+        return sums.sums(rows=task.until - task.after, is_made=True)
 
-    def _scanned(self, task: SumTask) -> DigestSums:
-        found = _SumBuilder()
+    def _sum_segment(self, task: SumTask) -> DigestSums:
+        sums = _SumBuilder()
         tombstones = 0
         table, place = self._home(self.tables[task.table])
         for page in self.target.pages(table.name, task.segment, task.segments):
@@ -105,25 +105,28 @@ class DigestSummer:
                     continue
                 item.pop(POSITION, None)
                 where = key_place(table, item) if task.by_key else place
-                found.add(where, content_digest(item, encoded(item)))
-        return found.sums(tombstones=tombstones)
+                sums.add(where, content_digest(item, encoded(item)))
+        return sums.sums(tombstones=tombstones)
 
     def _home(self, table: TableDesign) -> tuple[TableDesign, int]:
         return table, self.places[table.name]
 
 
 class _SumBuilder:
+    """Adds up the digests of one task."""
+
     def __init__(self) -> None:
         self.digests: dict[int, int] = {}
         self.items = 0
 
     def add(self, place: int, digest: bytes) -> None:
         self.items += 1
+        # A sum does not depend on the order in which items come.
         self.digests[place] = self.digests.get(place, 0) + int.from_bytes(digest)
 
     def sums(self, *, rows: int = 0, tombstones: int = 0, is_made: bool = False) -> DigestSums:
-        kept = {place: (value % _MODULUS).to_bytes(16) for place, value in self.digests.items()}
-        return DigestSums(kept, self.items, tombstones, rows, is_made)
+        reduced = {place: (value % _MODULUS).to_bytes(16) for place, value in self.digests.items()}
+        return DigestSums(reduced, self.items, tombstones, rows, is_made)
 
 
 class SideTotal:

@@ -34,7 +34,7 @@ from partita_migrate.moving.target_access.item_positions import (
     is_tombstone,
     key_of,
     position_of,
-    stamped,
+    stamp,
     tombstone,
 )
 from partita_migrate.moving.target_access.target_items import item_digest, key_hash
@@ -123,7 +123,7 @@ def verify(
             )
         verifier = _Verifier(move, is_repairing and not is_dry_run, sample, progress)
         verifier.run(is_following=not is_dry_run)
-        report = verifier.found
+        report = verifier.report
         if not is_dry_run:
             report.rejected = settle(move)
         report.seconds = round(time.monotonic() - began, 3)
@@ -135,7 +135,7 @@ def compare_sides(move: Move, progress: Progress = silent) -> VerifyReport:
     """Compares both sides as they are, when nothing is left to follow."""
     verifier = _Verifier(move, False, None, progress)
     verifier.run(is_following=False)
-    return verifier.found
+    return verifier.report
 
 
 def last_verified(folder: Folder, phase: MovePhase) -> VerifyReport:
@@ -176,7 +176,7 @@ class _Verifier:
         self.sample = sample
         self.progress = progress
         self.follower = Follower(move)
-        self.found = VerifyReport(
+        self.report = VerifyReport(
             source=str(move.origin.address),
             endpoint=move.target.endpoint,
             position=0,
@@ -186,6 +186,7 @@ class _Verifier:
         self._sampled: dict[str, set[str]] = {}
 
     def run(self, *, is_following: bool) -> None:
+        """Brings both sides to one position and compares them."""
         if phase_of(self.move.state).name == BACKWARD:
             if is_following:
                 from partita_migrate.moving.way_back.follow_back import catch_up_back
@@ -203,13 +204,13 @@ class _Verifier:
                         # SQLite's log is always read to its end, which has moved on.
                         self.follower.run(self.follower.log_end())
                         continue
-                self.found.position = self.move.position
-                self.found.storage = self.move.log.storage(session.source)
+                self.report.position = self.move.position
+                self.report.storage = self.move.log.storage(session.source)
                 self.behind = self._behind()
                 self.last = {name: self.state.last(name) for name in self.move.items.numbers}
                 self.rows = sum(self.state.count(table.name) for table in self.move.origin.tables)
                 self._compare(session)
-            self.found.rejected = len(self.state.rejects())
+            self.report.rejected = len(self.state.rejects())
             return
         raise PartitaError(
             f"{self.move.origin.address} is written to so often that both sides could not be"
@@ -234,12 +235,12 @@ class _Verifier:
                 workers = stack.enter_context(self._workers())
                 # Rows are compared here while worker processes sum up items.
                 tasks = stack.enter_context(ThreadPoolExecutor(1))
-                summed = tasks.submit(self._differing, workers)
+                summed = tasks.submit(self._differing_places, workers)
                 self._compare_all_rows(session)
                 different = summed.result()
             else:
                 self._compare_all_rows(session)
-                different = self._differing(None)
+                different = self._differing_places(None)
         if different:
             self._compare_items(different)
 
@@ -248,13 +249,13 @@ class _Verifier:
     ) -> bool:
         """Counts a difference, and returns whether to repair it."""
         is_repaired = self.is_repairing and is_repairable
-        self.found.different += 1
-        self.found.repaired += is_repaired
-        if len(self.found.differences) < LISTED_MAX:
+        self.report.different += 1
+        self.report.repaired += is_repaired
+        if len(self.report.differences) < LISTED_MAX:
             difference = ItemDifference(
                 side=side, table=table, key=key, what=what, is_repaired=is_repaired
             )
-            self.found.differences.append(difference)
+            self.report.differences.append(difference)
         return is_repaired
 
     # Rows of the source, and those of the state store.
@@ -264,10 +265,11 @@ class _Verifier:
             self._compare_rows(table, session)
 
     def _compare_rows(self, table: SourceTable, session: LogSession) -> None:
+        """Compares the source's rows of a table with those of the state store."""
         if not table.primary_key:
             self._compare_counts(table, session)
             return
-        keep = self._chosen(table.name)
+        keep = self._sampled_keys(table.name)
         compared = 0
         repairs: list[RowChange] = []
         unknown: set[str] = set()
@@ -276,8 +278,8 @@ class _Verifier:
             if keep is not None:
                 keyed = {key: row for key, row in keyed.items() if key in keep}
             compared += len(keyed)
-            self.found.rows += len(keyed)
-            self.behind("Rows", self.found.rows, self.rows)
+            self.report.rows += len(keyed)
+            self.behind("Rows", self.report.rows, self.rows)
             stored_rows = self.state.stored_rows(table.name, list(keyed))
             for key, row in keyed.items():
                 stored = stored_rows.get(key)
@@ -309,10 +311,11 @@ class _Verifier:
                 yield RowChange(table.name, row, None)
 
     def _compare_counts(self, table: SourceTable, session: LogSession) -> None:
+        """Compares a table without a primary key by its number of rows."""
         relation = session.source.relation(table)
         ((count,),) = session.source.rows(f"SELECT count(*) FROM {relation}")
         stored_count = self.state.count(table.name)
-        self.found.rows += stored_count
+        self.report.rows += stored_count
         if int(count) != stored_count:
             what = f"the source has {count} rows and the state store {stored_count}"
             self._differs("row", table.name, "", what, is_repairable=False)
@@ -330,7 +333,7 @@ class _Verifier:
             finally:
                 result.close()
 
-    def _chosen(self, table: str) -> set[str] | None:
+    def _sampled_keys(self, table: str) -> set[str] | None:
         if self.sample is None:
             return None
         count = self.state.count(table)
@@ -347,7 +350,7 @@ class _Verifier:
         applier = Applier(self.move, self.move.position)
         with self.state.transaction():
             applier.apply(SourceTransaction(self.move.position, "", time.time(), repairs))
-            self.move.target.put_over_older(applier.taken_writes(), ONLY_OVER_KNOWN)
+            self.move.target.put_over_older(applier.take_writes(), ONLY_OVER_KNOWN)
 
     # Items of the target, and those that rows make.
 
@@ -356,7 +359,7 @@ class _Verifier:
         setup = worker_setup(self.move, count)
         return WorkerProcesses(digest_sums.__name__, setup, DigestSums, self.move.lock, count)
 
-    def _differing(
+    def _differing_places(
         self, workers: WorkerProcesses[DigestSums] | None, *, by_key: bool = False
     ) -> set[int]:
         """Returns where the sums of both sides differ: numbers of tables, or places of keys."""
@@ -365,15 +368,17 @@ class _Verifier:
         tasks = digest_sums.tasks(
             self.last, self.move.design.tables, SUMMED_ROWS, SEGMENTS, by_key=by_key
         )
-        for sums_of_task in workers.in_order(tasks) if workers else self._summed(tasks):
+        for sums_of_task in workers.in_order(tasks) if workers else self._sum_here(tasks):
             (made if sums_of_task.is_made else scanned).add(sums_of_task)
             done += sums_of_task.rows
             self.behind("Items once more" if by_key else "Items", done, total)
-        self.found.items, self.found.tombstones = scanned.items, scanned.tombstones
+        self.report.items, self.report.tombstones = scanned.items, scanned.tombstones
         differing = made.differing(scanned)
-        return self._differing(workers, by_key=True) if differing and not by_key else differing
+        return (
+            self._differing_places(workers, by_key=True) if differing and not by_key else differing
+        )
 
-    def _summed(self, tasks: Iterable[SumTask]) -> Iterator[DigestSums]:
+    def _sum_here(self, tasks: Iterable[SumTask]) -> Iterator[DigestSums]:
         summing = DigestSummer(self.move.items, self.state, self.move.target)
         self.state.freeze(is_frozen=True)
         try:
@@ -383,7 +388,7 @@ class _Verifier:
 
     def _compare_items(self, places: set[int]) -> None:
         """Compares the items whose keys are at these places, as many at once as fit in memory."""
-        at_once = max(COMPARED_ITEMS * PLACES // max(self.found.items, self.rows, 1), 1)
+        at_once = max(COMPARED_ITEMS * PLACES // max(self.report.items, self.rows, 1), 1)
         ordered = sorted(places)
         for first in range(0, len(ordered), at_once):
             self._compare_items_at(set(ordered[first : first + at_once]))
@@ -391,9 +396,9 @@ class _Verifier:
     def _compare_items_at(self, places: set[int]) -> None:
         items, state = self.move.items, self.state
         expected: dict[bytes, tuple[bytes, int, Item]] = {}
-        for number, (table, entity) in enumerate(self.move.homes):
+        for number, (table, entity) in enumerate(self.move.entities):
             for row in state.rows(entity.source):
-                item = items.made(number, row)
+                item = items.item_of(number, row)
                 if item is not None and key_place(table, item) in places:
                     made = (item_digest(item), number, item)
                     expected.setdefault(key_hash(table, item), made)
@@ -408,10 +413,10 @@ class _Verifier:
 
     def _compare_sample(self) -> None:
         """Compares the items of a sample one by one."""
-        for number, (table, entity) in enumerate(self.move.homes):
+        for number, (table, entity) in enumerate(self.move.entities):
             for key in self._sampled.get(entity.source, set()):
-                kept = self.state.find(entity.source, key)
-                item = self.move.items.made(number, kept.row) if kept is not None else None
+                stored = self.state.find(entity.source, key)
+                item = self.move.items.item_of(number, stored.row) if stored is not None else None
                 if item is None:
                     continue
                 existing = self.move.target.call(
@@ -420,7 +425,7 @@ class _Verifier:
                 if existing is None or is_tombstone(existing):
                     self._missing(number, item)
                     continue
-                self.found.items += 1
+                self.report.items += 1
                 self._compare_item(table, existing, (item_digest(item), number, item))
 
     def _compare_item(
@@ -447,13 +452,13 @@ class _Verifier:
         self._differs("item", table.name, shown, what, is_repairable=False)
 
     def _missing(self, number: int, item: Item) -> None:
-        table, entity = self.move.homes[number]
+        table, entity = self.move.entities[number]
         shown = f"{entity.name} {_shown(table, item)}"
         if self._differs("item", table.name, shown, "is missing"):
             self._write_again(table, item)
 
     def _write_again(self, table: TableDesign, item: Item) -> None:
-        again = stamped(item, self.move.position)
+        again = stamp(item, self.move.position)
         self.move.target.put_over_older([(table, again)], ONLY_OVER_KNOWN)
 
 

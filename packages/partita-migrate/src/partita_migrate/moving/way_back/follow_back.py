@@ -31,7 +31,7 @@ from partita_migrate.moving.switching.fences.source_session import (
 from partita_migrate.moving.switching.move_phase import check_unfinished
 from partita_migrate.moving.target_access.item_positions import key_of, position_of
 from partita_migrate.moving.way_back.items_to_rows import DesiredRow, RowMapper, UnmappableItem
-from partita_migrate.moving.way_back.kinesis_changes import opened_stream
+from partita_migrate.moving.way_back.kinesis_changes import open_stream
 from partita_migrate.moving.way_back.row_writer import RowWriter
 from partita_migrate.moving.way_back.stream_markers import SEEN_SECONDS_MAX, mark_of, place_marker
 from partita_migrate.moving.way_back.table_streams import (
@@ -55,7 +55,8 @@ AWAY_SECONDS_MAX = 300.0
 
 
 class WayBackStart(Struct):
-    """From when on stream records come from applications and no longer from the move itself."""
+    """The point from which stream records come from applications and no longer from the move
+    itself."""
 
     seconds: dict[str, float] = field(default_factory=dict)
     """By table, the second of the target's clock up to which the move's own writes were not
@@ -121,16 +122,19 @@ class BackFollower:
         self.lag_seconds = 0.0
         self.away_seconds_max = AWAY_SECONDS_MAX
         self._kept_at = time.monotonic()
-        self._streams = self._opened()
+        self._streams = self._open_streams()
 
-    def _opened(self) -> list[ItemChangeStream]:
+    def _open_streams(self) -> list[ItemChangeStream]:
         places = self.move.state.fact(PLACES, dict[str, StreamCheckpoint]) or {}
         target, tables = self.move.target, self.tables
-        return [opened_stream(target, tables[name], one) for name, one in places.items()]
+        return [
+            open_stream(target, tables[name], checkpoint) for name, checkpoint in places.items()
+        ]
 
     # Rounds.
 
     def run(self, stop: Event) -> None:
+        """Follows until `stop` is set."""
         watch = MoveSampler(self.move)
         while not stop.is_set():
             if not self.round():
@@ -170,11 +174,11 @@ class BackFollower:
             self._keep_places()
             return 0
         try:
-            self._carry([change for change in changes if not self._is_own(change)])
+            self._carry_over([change for change in changes if not self._is_own(change)])
             self.marks.update(filter(None, map(mark_of, changes)))
         except BaseException:
             # The records are read again from the positions in the state store.
-            self._streams = self._opened()
+            self._streams = self._open_streams()
             raise
         self.lag_seconds = max(time.time() - changes[-1].at, 0.0)
         self.changes += len(changes)
@@ -185,15 +189,15 @@ class BackFollower:
     def retry(self) -> list[tuple[DesiredRow, str]]:
         """Tries the rows that wait once more, and returns those that still wait."""
         if self.store.waiting():
-            self._carry([])
+            self._carry_over([])
         return self.store.waiting()
 
     def _is_own(self, change: ItemChange) -> bool:
-        """True for a record of the move itself.
+        """True for a record of the move itself, recognized by its position attribute.
 
-        Applications do not touch the position attribute, so a record that changes it was written by
-        the move, or copied by an application from a write of the move; only recorded writes count
-        as the move's.
+        Applications leave that attribute alone, or copy it together with an item. So a changed
+        position counts as the move's only while nobody else could write, or when the move has
+        recorded the write.
         """
         if mark_of(change) is not None:
             return True
@@ -209,13 +213,16 @@ class BackFollower:
 
     # Rows.
 
-    def _carry(self, changes: list[ItemChange]) -> None:
+    def _carry_over(self, changes: list[ItemChange]) -> None:
+        """Writes the rows that these changes ask for, and those that still wait."""
         with self.move.state.transaction():
-            wishes = {(wish.table, wish.key_text): wish for wish, _ in self.store.waiting()}
-            self.rows.pending = wishes
+            desired_rows = {
+                (desired.table, desired.key_text): desired for desired, _ in self.store.waiting()
+            }
+            self.rows.pending = desired_rows
             for change in changes:
-                self._ask(change, wishes)
-            done, waiting = self._write(list(wishes.values()))
+                self._add_desired_rows(change, desired_rows)
+            done, waiting = self._write(list(desired_rows.values()))
             self._note(changes, done)
             self.store.set_waiting(waiting)
             self._set_places()
@@ -233,28 +240,31 @@ class BackFollower:
             with self.move.state.transaction():
                 self._set_places()
 
-    def _ask(self, change: ItemChange, wishes: dict[tuple[str, str], DesiredRow]) -> None:
+    def _add_desired_rows(
+        self, change: ItemChange, desired_rows: dict[tuple[str, str], DesiredRow]
+    ) -> None:
         table = self.tables[change.table]
         try:
-            for wish in self.rows.wishes(table, change.old, change.new):
+            for desired in self.rows.desired_rows(table, change.old, change.new):
                 # The last change of a row wins, and takes its place in the order of changes.
-                wishes.pop((wish.table, wish.key_text), None)
-                wishes[wish.table, wish.key_text] = wish
+                desired_rows.pop((desired.table, desired.key_text), None)
+                desired_rows[desired.table, desired.key_text] = desired
             self.store.accept(change.table, change.key)
         except UnmappableItem as error:
             self.store.refuse(change.table, change.key, change.new or {}, str(error))
 
     def _write(
-        self, wishes: list[DesiredRow]
+        self, desired_rows: list[DesiredRow]
     ) -> tuple[list[DesiredRow], list[tuple[DesiredRow, str]]]:
-        if not wishes:
+        """Writes rows into the source, again and again while it is away or busy."""
+        if not desired_rows:
             return [], []
         away_since = time.monotonic()
         tried = 0
         while True:
             try:
                 with open_session(self.move.origin, lock_seconds=5) as session:
-                    return self._write_in(session, wishes)
+                    return self._write_in(session, desired_rows)
             except (SourceUnavailable, SourceError):
                 # The source may be restarting.
                 self.progress(f"Waiting for {self.move.origin.address}", self.changes, 0)
@@ -267,17 +277,17 @@ class BackFollower:
             time.sleep(RETRY_SECONDS)
 
     def _write_in(
-        self, session: SourceSession, wishes: list[DesiredRow]
+        self, session: SourceSession, desired_rows: list[DesiredRow]
     ) -> tuple[list[DesiredRow], list[tuple[DesiredRow, str]]]:
         with self.fence.passing(session):
-            return self.writer.write(session, wishes)
+            return self.writer.write(session, desired_rows)
 
     def _note(self, changes: list[ItemChange], done: list[DesiredRow]) -> None:
         """Updates the state store with the source's rows, and marks their items for stamping
         again."""
-        applied = [RowChange(wish.table, wish.key, wish.row) for wish in done]
+        applied = [RowChange(desired.table, desired.key, desired.row) for desired in done]
         self.applier.apply(SourceTransaction(self.move.position, "", time.time(), applied))
-        for table, item in self.applier.taken_writes():
+        for table, item in self.applier.take_writes():
             self.store.touch(table.name, key_of(table, item), item)
         for change in changes:
             self.store.touch(change.table, change.key, None)
@@ -288,9 +298,9 @@ class BackFollower:
         """Returns a sentence for each item or row that cannot be carried into the source."""
         sentences = [f"{home} {_shown(key)}: {why}" for home, key, _, why in self.store.refused()]
         sentences += [
-            f"{wish.table} {_shown(wish.key)}"
-            f"{', deleted at the target' if wish.row is None else ''}: {why}"
-            for wish, why in self.retry()
+            f"{desired.table} {_shown(desired.key)}"
+            f"{', deleted at the target' if desired.row is None else ''}: {why}"
+            for desired, why in self.retry()
         ]
         return sentences
 

@@ -26,7 +26,7 @@ from partita_migrate.understanding.schema.inventory import SourceColumn, SourceT
 
 
 class DesiredRow(NamedTuple):
-    """What a row should become; without `row` it should be deleted."""
+    """A row as it should become; without `row` it should be deleted."""
 
     table: str
     key: Item
@@ -52,7 +52,7 @@ class RowMapper:
         self._owned: dict[int, dict[str, str]] = {}
         """By the number of an entity, the columns that it decides and the attributes that hold
         them."""
-        self.homes: dict[str, int] = {}
+        self.main_entities: dict[str, int] = {}
         """By table, the entity whose items are created and deleted together with the table's
         rows."""
         for table in self.tables.values():
@@ -62,37 +62,39 @@ class RowMapper:
         self._types = {table.name: type_attribute(table) for table in move.design.tables}
 
     def _assign(self, table: SourceTable) -> None:
+        """Decides for each column of a table which entity's items decide its value on the way
+        back."""
         if not table.primary_key:
             return
         holders = {
             number: _own_columns(entity)
-            for number, (_, entity) in enumerate(self.move.homes)
+            for number, (_, entity) in enumerate(self.move.entities)
             if entity.source == table.name and entity.holds_rows
         }
         whole = {
-            number: held
-            for number, held in holders.items()
-            if held.keys() >= set(table.primary_key)
+            number: columns_held
+            for number, columns_held in holders.items()
+            if columns_held.keys() >= set(table.primary_key)
         }
         if not whole:
             return
-        left = set(self.columns[table.name])
+        undecided = set(self.columns[table.name])
         home = max(whole, key=lambda number: (len(whole[number]), -number))
-        self.homes[table.name] = home
+        self.main_entities[table.name] = home
         for number in sorted(whole, key=lambda one: one != home):
-            mine = {name: whole[number][name] for name in whole[number] if name in left}
+            mine = {name: whole[number][name] for name in whole[number] if name in undecided}
             self._owned[number] = mine
-            left -= mine.keys()
+            undecided -= mine.keys()
 
     def without_way_back(self) -> list[str]:
         """Returns a sentence for each table whose rows cannot be made of items again."""
         sentences = []
         for name, table in self.tables.items():
-            if name not in self.homes:
-                inside = sorted({e.name for _, e in self.move.homes if _reads(e, name)})
+            if name not in self.main_entities:
+                inside = sorted({e.name for _, e in self.move.entities if _reads(e, name)})
                 where = f"; they are inside {', '.join(inside)}" if inside else ""
                 why = "have no items of their own" if table.primary_key else "have no primary key"
-                if any(e.source == name and e.unless for _, e in self.move.homes):
+                if any(e.source == name and e.unless for _, e in self.move.entities):
                     why, where = "have items only while no other row forbids them", ""
                 sentences.append(f"Rows of {name} {why}{where}.")
         return sentences
@@ -103,16 +105,16 @@ class RowMapper:
         """Returns the number of an item's entity, by its type attribute or its constants."""
         kind = self._types[table.name]
         candidates = [
-            number for number, (home, _) in enumerate(self.move.homes) if home.name == table.name
+            number for number, (home, _) in enumerate(self.move.entities) if home.name == table.name
         ]
         if kind is not None:
             type_name = item.get(kind, {}).get("S")
             for number in candidates:
-                if self.move.homes[number][1].name == type_name:
+                if self.move.entities[number][1].name == type_name:
                     return number
             raise UnmappableItem(f"its {kind} is {type_name!r}, which is not in the design")
         for number in candidates:
-            entity = self.move.homes[number][1]
+            entity = self.move.entities[number][1]
             constants = [
                 attribute for attribute in entity.attributes if attribute.constant is not None
             ]
@@ -121,9 +123,9 @@ class RowMapper:
                 for attribute in constants
             ):
                 return number
-        raise UnmappableItem("it is like no entity of the design")
+        raise UnmappableItem("it does not look like an item of the design")
 
-    def wishes(
+    def desired_rows(
         self, table: TableDesign, old: Item | None, new: Item | None
     ) -> Iterator[DesiredRow]:
         """Yields what a change of an item asks of rows, in the order of writing: a row under an old
@@ -131,7 +133,7 @@ class RowMapper:
         old = None if old is not None and is_tombstone(old) else old
         new = None if new is not None and is_tombstone(new) else new
         before = self._before(table, old)
-        after = self._wish(table, old, new) if new is not None else None
+        after = self._desired_row(table, old, new) if new is not None else None
         if before is not None and (
             after is None or (before.table, before.key_text) != (after.table, after.key_text)
         ):
@@ -145,8 +147,8 @@ class RowMapper:
             return None
         try:
             number = self.entity_of(table, old)
-            entity = self.move.homes[number][1]
-            if self.homes.get(entity.source) != number:
+            entity = self.move.entities[number][1]
+            if self.main_entities.get(entity.source) != number:
                 return self._emptied(number, entity, old)
             key = self._key(number, entity, old)
         except UnmappableItem:
@@ -160,7 +162,7 @@ class RowMapper:
             return None
         key = self._key_of_own(entity, old)
         text = self.move.state.key_text(entity.source, key)
-        current = self._known(entity.source, text)
+        current = self._current_row(entity.source, text)
         if current is None:
             return None
         keys = self.tables[entity.source].primary_key
@@ -168,17 +170,18 @@ class RowMapper:
         row = {name: value for name, value in current.items() if name not in gone}
         return DesiredRow(entity.source, key, row, text)
 
-    def _wish(self, table: TableDesign, old: Item | None, new: Item) -> DesiredRow | None:
+    def _desired_row(self, table: TableDesign, old: Item | None, new: Item) -> DesiredRow | None:
+        """Returns the row that an item asks for; None for items that decide no column."""
         number = self.entity_of(table, new)
-        entity = self.move.homes[number][1]
+        entity = self.move.entities[number][1]
         self._check_attributes(entity, old, new)
         if entity.is_guard or not self._owned.get(number):
             return None
-        is_home = self.homes[entity.source] == number
-        key = self._key(number, entity, new) if is_home else self._key_of_own(entity, new)
+        is_main = self.main_entities[entity.source] == number
+        key = self._key(number, entity, new) if is_main else self._key_of_own(entity, new)
         text = self.move.state.key_text(entity.source, key)
-        current = self._known(entity.source, text)
-        if current is None and not is_home:
+        current = self._current_row(entity.source, text)
+        if current is None and not is_main:
             raise UnmappableItem(f"{entity.source} has no row for it")
         row = dict(current) if current is not None else {}
         columns = self.columns[entity.source]
@@ -191,11 +194,11 @@ class RowMapper:
         row.update(key)
         return DesiredRow(entity.source, key, row, text)
 
-    def _known(self, table: str, text: str) -> Item | None:
+    def _current_row(self, table: str, text: str) -> Item | None:
         if (table, text) in self.pending:
             return self.pending[table, text].row
-        kept = self.move.state.find(table, text)
-        return kept.row if kept is not None else None
+        stored = self.move.state.find(table, text)
+        return stored.row if stored is not None else None
 
     def key_in(self, entity: Entity, item: Item) -> str | None:
         """Returns the state store's key of the row that an item belongs to; None without one."""
@@ -211,31 +214,37 @@ class RowMapper:
     def _key_of_own(self, entity: Entity, item: Item) -> Item:
         return self._key_from(entity, _own_columns(entity), item)
 
-    def _key_from(self, entity: Entity, held: dict[str, str], item: Item) -> Item:
+    def _key_from(self, entity: Entity, attributes: dict[str, str], item: Item) -> Item:
         columns = self.columns[entity.source]
         key = {}
         for name in self.tables[entity.source].primary_key:
-            value = item.get(held.get(name, ""))
+            value = item.get(attributes.get(name, ""))
             if value is None:
                 raise UnmappableItem(f"it has no {name}, the primary key of {entity.source}")
             key[name] = normalized(columns[name], value)
         return key
 
     def _check_attributes(self, entity: Entity, old: Item | None, new: Item) -> None:
+        """Raises when an item has attributes that no row can hold."""
         attributes = {attribute.name: attribute for attribute in entity.attributes}
         strange = sorted(new.keys() - attributes.keys() - set(OWN))
         strange = [name for name in strange if (old or {}).get(name) != new[name]]
         if strange:
             raise UnmappableItem(f"the design has no attribute {strange[0]} of {entity.name}")
         for name, attribute in attributes.items():
-            homeless = [ref.table for ref in _homeless(entity, attribute) if self._lacks(ref.table)]
-            if homeless and (old or {}).get(name) != new.get(name):
+            without_items = [
+                ref.table
+                for ref in _joined_columns(entity, attribute)
+                if self._has_no_items(ref.table)
+            ]
+            if without_items and (old or {}).get(name) != new.get(name):
                 raise UnmappableItem(
-                    f"its {name} is made of rows of {homeless[0]}, which have no items of their own"
+                    f"its {name} is made of rows of {without_items[0]}, which have no items of"
+                    " their own"
                 )
 
-    def _lacks(self, table: str) -> bool:
-        return table in self.tables and table not in self.homes
+    def _has_no_items(self, table: str) -> bool:
+        return table in self.tables and table not in self.main_entities
 
 
 def _own_columns(entity: Entity) -> dict[str, str]:
@@ -251,7 +260,7 @@ def _own_columns(entity: Entity) -> dict[str, str]:
     return columns
 
 
-def _homeless(entity: Entity, attribute: ItemAttribute) -> list[ColumnRef]:
+def _joined_columns(entity: Entity, attribute: ItemAttribute) -> list[ColumnRef]:
     if attribute.template is not None or attribute.constant is not None or not attribute.through:
         return []
     return columns_of(entity, attribute)

@@ -30,7 +30,7 @@ from partita_migrate.moving.way_back.table_streams import (
     StreamCheckpoint,
     StreamTrimmed,
     TableStream,
-    patiently,
+    retry_while_away,
 )
 
 SERVICE = ":kinesis:"
@@ -84,13 +84,13 @@ def _described(target: TargetClient, stream: str) -> dict[str, Any]:
         describe = partial(
             target.client.call, "kinesis", "DescribeStreamSummary", {"StreamName": name}
         )
-        summary: dict[str, Any] = patiently(target, describe)["StreamDescriptionSummary"]
+        summary: dict[str, Any] = retry_while_away(target, describe)["StreamDescriptionSummary"]
     except ClientError as error:
         raise PartitaError(f"There is no Kinesis stream {name}: {error.message}") from error
     return summary
 
 
-def opened_stream(
+def open_stream(
     target: TargetClient, table: TableDesign, places: StreamCheckpoint
 ) -> ItemChangeStream:
     """Opens a table's changes at a stored position, in its own stream or in Kinesis."""
@@ -99,7 +99,7 @@ def opened_stream(
     return TableStream(target, table.name, places)
 
 
-def begun_stream(target: TargetClient, table: TableDesign, arn: str) -> ItemChangeStream:
+def open_stream_from_now(target: TargetClient, table: TableDesign, arn: str) -> ItemChangeStream:
     """Opens a table's changes from now on."""
     if SERVICE in arn:
         return KinesisTableStream(target, table, StreamCheckpoint(arn))
@@ -124,7 +124,7 @@ class KinesisTableStream:
         self._check_age()
 
     def _check_age(self) -> None:
-        """Raises StreamTooOld when the stream may have dropped unread records.
+        """Raises StreamTrimmed when the stream may have dropped unread records.
 
         Kinesis silently continues behind a trimmed position, so its answers do not tell.
         """
@@ -140,14 +140,16 @@ class KinesisTableStream:
     def read(self) -> list[ItemChange]:
         changes: list[ItemChange] = []
         if time.monotonic() - self._listed_at > SHARDS_SECONDS:
-            self._shards = patiently(self._target, self._stream.shards)
+            self._shards = retry_while_away(self._target, self._stream.shards)
             self._listed_at = time.monotonic()
         read_at = time.time()
         finished = [shard_id for shard_id, place in self.places.shards.items() if place == FINISHED]
         for shard in ready_shards(self._shards, finished):
             begin = f"{AT_TIMESTAMP} {self.places.began}"
             place = self.places.shards.get(shard.shard_id, begin)
-            page = patiently(self._target, partial(self._stream.read, shard, place, PAGE_RECORDS))
+            page = retry_while_away(
+                self._target, partial(self._stream.read, shard, place, PAGE_RECORDS)
+            )
             changes += self._changes(page.records)
             if page.is_last:
                 self.places.shards[shard.shard_id] = FINISHED

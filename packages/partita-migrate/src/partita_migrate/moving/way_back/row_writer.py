@@ -43,7 +43,7 @@ class RowDeferred(PartitaError):
 
 
 class RowWriter:
-    """Writes wanted rows into the source."""
+    """Writes rows into the source as the target's items want them."""
 
     def __init__(self, origin: MoveSource, rows: RowMapper) -> None:
         self.origin = origin
@@ -55,46 +55,50 @@ class RowWriter:
                 self._children.setdefault(key.referenced_table, []).append((table, key))
 
     def write(
-        self, session: SourceSession, wishes: Sequence[DesiredRow]
+        self, session: SourceSession, desired_rows: Sequence[DesiredRow]
     ) -> tuple[list[DesiredRow], list[tuple[DesiredRow, str]]]:
         """Returns the rows that were written, as the source has them now, and those that wait, with
         the reason."""
         done: list[DesiredRow] = []
-        waiting: list[tuple[DesiredRow, str]] = [(wish, "") for wish in wishes]
+        waiting: list[tuple[DesiredRow, str]] = [(desired, "") for desired in desired_rows]
         while waiting:
-            left: list[tuple[DesiredRow, str]] = []
-            for wish, _ in waiting:
+            still_waiting: list[tuple[DesiredRow, str]] = []
+            for desired, _ in waiting:
                 try:
+                    # PostgreSQL aborts a whole transaction at its first error.
                     with session.savepoint():
-                        done.append(self._write(session, wish))
+                        done.append(self._write(session, desired))
                 except (RowDeferred, UnsupportedColumnValue) as error:
-                    left.append((wish, str(error)))
+                    still_waiting.append((desired, str(error)))
                 except session.driver.Error as error:
                     if session.is_away(error) or session.is_busy(error):
                         raise
-                    left.append((wish, session.said(error)))
-            if len(left) == len(waiting):
-                return done, left
-            waiting = left
+                    still_waiting.append((desired, session.message_of(error)))
+            # A row may have been in the way of others, so they are tried until a round changes
+            # nothing.
+            if len(still_waiting) == len(waiting):
+                return done, still_waiting
+            waiting = still_waiting
         return done, []
 
-    def _write(self, session: SourceSession, wish: DesiredRow) -> DesiredRow:
-        table = self.rows.tables[wish.table]
-        where, key = self._where(session, table, wish.key)
+    def _write(self, session: SourceSession, desired: DesiredRow) -> DesiredRow:
+        """Writes one row and checks that the source holds exactly that."""
+        table = self.rows.tables[desired.table]
+        where, key = self._where(session, table, desired.key)
         relation = session.relation(table)
         exists = session.run(f"SELECT 1 FROM {relation} WHERE {where}", *key)
-        if wish.row is None:
+        if desired.row is None:
             if exists:
                 self._check_children(session, table, where, key)
                 session.change(f"DELETE FROM {relation} WHERE {where}", *key)
-            return wish
+            return desired
         if exists:
-            self._update(session, table, wish, where, key)
+            self._update(session, table, desired, where, key)
         else:
-            self._insert(session, table, wish.row)
-        stored = self._found(session, table, where, key)
-        self._check_same(table, wish, stored)
-        return wish._replace(row=stored)
+            self._insert(session, table, desired.row)
+        stored = self._stored_row(session, table, where, key)
+        self._check_same(table, desired, stored)
+        return desired._replace(row=stored)
 
     def advance_sequences(self, session: SourceSession) -> None:
         """Sets PostgreSQL's sequences behind the numbers that came from the target."""
@@ -125,30 +129,31 @@ class RowWriter:
         self,
         session: SourceSession,
         table: SourceTable,
-        wish: DesiredRow,
+        desired: DesiredRow,
         where: str,
         key: Iterable[object],
     ) -> None:
-        assert wish.row is not None
+        assert desired.row is not None
         columns = self.rows.columns[table.name]
-        stored = self._found(session, table, where, list(key))
+        stored = self._stored_row(session, table, where, list(key))
         names = [
             name
             for name, column in columns.items()
             if name not in table.primary_key
             # ON UPDATE CURRENT_TIMESTAMP would change a datetime that is not set explicitly.
-            and (stored.get(name) != wish.row.get(name) or column.kind == "datetime")
+            and (stored.get(name) != desired.row.get(name) or column.kind == "datetime")
         ]
-        if not names or all(stored.get(name) == wish.row.get(name) for name in names):
+        if not names or all(stored.get(name) == desired.row.get(name) for name in names):
             return
         sets = ", ".join(f"{session.quote(name)} = {VALUE}" for name in names)
-        values = [self._value(table, name, wish.row) for name in names]
+        values = [self._value(table, name, desired.row) for name in names]
         session.change(f"UPDATE {session.relation(table)} SET {sets} WHERE {where}", *values, *key)
 
     def _insert(self, session: SourceSession, table: SourceTable, row: Item) -> None:
         names = [name for name in self.rows.columns[table.name] if name in row]
         listed = ", ".join(map(session.quote, names))
         marks = ", ".join([VALUE] * len(names))
+        # GENERATED ALWAYS AS IDENTITY refuses explicit values otherwise.
         over = " OVERRIDING SYSTEM VALUE" if self.family == "postgresql" else ""
         values = [self._value(table, name, row) for name in names]
         session.change(
@@ -170,7 +175,7 @@ class RowWriter:
             return None
         return column_value(self.family, self.rows.columns[table.name][name], row[name])
 
-    def _found(
+    def _stored_row(
         self, session: SourceSession, table: SourceTable, where: str, key: Sequence[object]
     ) -> Item:
         """Reads a row as the load would read it."""
@@ -187,13 +192,13 @@ class RowWriter:
         }
         return self.origin.row(table.name, values)
 
-    def _check_same(self, table: SourceTable, wish: DesiredRow, stored: Item) -> None:
-        assert wish.row is not None
+    def _check_same(self, table: SourceTable, desired: DesiredRow, stored: Item) -> None:
+        assert desired.row is not None
         for name, column in self.rows.columns[table.name].items():
-            if not is_same(column, wish.row.get(name), stored.get(name)):
+            if not is_same(column, desired.row.get(name), stored.get(name)):
                 raise RowDeferred(
                     f"{name} of type {column.type} holds {_shown(stored.get(name))} instead of"
-                    f" {_shown(wish.row.get(name))}"
+                    f" {_shown(desired.row.get(name))}"
                 )
 
     def _check_children(

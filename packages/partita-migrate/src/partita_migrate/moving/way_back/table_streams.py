@@ -32,7 +32,7 @@ Result = TypeVar("Result")
 
 
 class StreamCheckpoint(Struct):
-    """How far the changes of one table have been read."""
+    """The position up to which the changes of one table have been read."""
 
     arn: str
     shards: dict[str, str] = field(default_factory=dict)
@@ -65,10 +65,11 @@ class ItemChangeStream(Protocol):
 
 
 class StreamTrimmed(PartitaError):
-    """Raised when a stream has dropped changes before they were read."""
+    """Raised when a stream has dropped changes before they were read, which makes a rollback
+    incomplete."""
 
 
-def stream_of(target: TargetClient, table: str, *, is_made: bool) -> str:
+def ensure_stream(target: TargetClient, table: str, *, is_made: bool) -> str:
     """Returns the ARN of a table's stream; switches it on when `is_made`, otherwise "" without
     one."""
     end = time.monotonic() + ENABLE_SECONDS_MAX
@@ -117,7 +118,7 @@ class TableStream:
             if shard.is_closed:
                 self.places.shards[shard.shard_id] = FINISHED
                 continue
-            iterator = patiently(self._target, partial(self._stream.end, shard))
+            iterator = retry_while_away(self._target, partial(self._stream.end, shard))
             self.places.iterators[shard.shard_id] = iterator
             self._stream.begin(shard.shard_id, iterator)
 
@@ -130,7 +131,9 @@ class TableStream:
         for shard in ready_shards(self._shards, finished):
             place = self.places.shards.get(shard.shard_id, TRIM_HORIZON)
             read = partial(self._stream.read, shard, place, PAGE_RECORDS)
-            page = patiently(self._target, read)
+            page = retry_while_away(self._target, read)
+            # The service starts over at the oldest record when the one at our place has been
+            # trimmed.
             if page is None or (place != TRIM_HORIZON and page.position == TRIM_HORIZON):
                 raise self._too_old()
             changes += [_changed(self.table, record) for record in page.records]
@@ -144,7 +147,7 @@ class TableStream:
         return changes
 
     def _list(self) -> None:
-        self._shards = patiently(self._target, self._stream.shards)
+        self._shards = retry_while_away(self._target, self._stream.shards)
         self._listed_at = time.monotonic()
         listed = {shard.shard_id for shard in self._shards}
         lost = [
@@ -164,7 +167,9 @@ class TableStream:
         )
 
 
-def patiently(target: TargetClient, call: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
+def retry_while_away(
+    target: TargetClient, call: Callable[[], Coroutine[Any, Any, Result]]
+) -> Result:
     """Calls the target again while it restarts or throttles."""
     pause, away_since = PAUSE_SECONDS, time.monotonic()
     while True:

@@ -1,4 +1,4 @@
-"""Maps attribute values to column values, the reverse of `understanding.sources.values`.
+"""Maps attribute values to column values, the reverse of `understanding/sources/value_mapping.py`.
 
 Each written value is read again in the same transaction, so a value that a column cannot hold
 exactly is never taken for carried over.
@@ -40,52 +40,57 @@ def normalized(column: SourceColumn, value: AttributeValue) -> AttributeValue:
 
 def column_value(family: str, column: SourceColumn, value: AttributeValue) -> Any:
     """Returns what the driver is given."""
-    ((kind, held),) = value.items()
+    ((kind, content),) = value.items()
     if column.kind == "json":
-        return _document(kind, held, value)
+        return _document(kind, content, value)
     if column.kind == "array" and kind == "L":
-        return _array(held)
+        return _array(content)
     if column.kind == "set":
-        return ",".join(held if kind == "SS" else [str(member.get("S", "")) for member in held])
+        return ",".join(
+            content if kind == "SS" else [str(member.get("S", "")) for member in content]
+        )
     if kind == "B":
-        return b64decode(held)
+        return b64decode(content)
     if kind == "BOOL":
-        return bool(held) if family == "postgresql" else int(held)
+        return bool(content) if family == "postgresql" else int(content)
     if kind == "N":
-        return _number(family, column, held)
+        return _number(family, column, content)
     if kind == "S":
-        return _text(family, column, held)
+        return _text(family, column, content)
     raise UnsupportedColumnValue(
         f"{column.name} of type {column.type} cannot hold a value of type {kind}"
     )
 
 
-def _number(family: str, column: SourceColumn, held: str) -> Any:
-    number = Decimal(held)
+def _number(family: str, column: SourceColumn, digits: str) -> Any:
+    number = Decimal(digits)
     if column.kind == "integer" or (column.kind == "boolean" and family != "postgresql"):
         if number != number.to_integral_value():
-            raise UnsupportedColumnValue(f"{column.name} of type {column.type} cannot hold {held}")
+            raise UnsupportedColumnValue(
+                f"{column.name} of type {column.type} cannot hold {digits}"
+            )
         return int(number)
     if family == "sqlite":
         is_whole = number == number.to_integral_value() and abs(number) < 2**63
         return int(number) if is_whole else float(number)
     if column.kind == "float" and family == "mysql":
         return float(number)
-    return held
+    return digits
 
 
-def _text(family: str, column: SourceColumn, held: str) -> str:
+def _text(family: str, column: SourceColumn, text: str) -> str:
+    # Sessions run in UTC, and a DATETIME takes no zone.
     if family == "mysql" and column.kind == "datetime":
         for ending in UTC_ENDINGS:
-            held = held.removesuffix(ending)
-    return held
+            text = text.removesuffix(ending)
+    return text
 
 
-def _document(kind: str, held: Any, value: AttributeValue) -> str:
+def _document(kind: str, content: Any, value: AttributeValue) -> str:
     """Returns a JSON text. A document that DynamoDB cannot hold as a map was kept as its text,
     which is returned as it is; any other text becomes a JSON string."""
-    if kind == "S" and _is_json(held) and attribute_value("json", held) == value:
-        return str(held)
+    if kind == "S" and _is_json(content) and attribute_value("json", content) == value:
+        return str(content)
     return _json(value)
 
 
@@ -99,19 +104,19 @@ def _is_json(text: str) -> bool:
 
 def _json(value: AttributeValue) -> str:
     """Encodes by hand, because `json.dumps` would round numbers."""
-    ((kind, held),) = value.items()
+    ((kind, content),) = value.items()
     if kind == "M":
-        members = (f"{json.dumps(n, ensure_ascii=False)}: {_json(v)}" for n, v in held.items())
+        members = (f"{json.dumps(n, ensure_ascii=False)}: {_json(v)}" for n, v in content.items())
         return "{" + ", ".join(members) + "}"
     if kind == "L":
-        return "[" + ", ".join(map(_json, held)) + "]"
+        return "[" + ", ".join(map(_json, content)) + "]"
     if kind == "N":
-        return str(held)
+        return str(content)
     if kind == "NULL":
         return "null"
     if kind in ("SS", "NS", "BS"):
-        return json.dumps(list(held), ensure_ascii=False)
-    return json.dumps(held, ensure_ascii=False)
+        return json.dumps(list(content), ensure_ascii=False)
+    return json.dumps(content, ensure_ascii=False)
 
 
 def _array(members: list[AttributeValue]) -> str:
@@ -120,16 +125,16 @@ def _array(members: list[AttributeValue]) -> str:
 
 
 def _member(value: AttributeValue) -> str:
-    ((kind, held),) = value.items()
+    ((kind, content),) = value.items()
     if kind == "NULL":
         return "NULL"
     if kind == "L":
-        return _array(held)
+        return _array(content)
     if kind == "BOOL":
-        return "true" if held else "false"
+        return "true" if content else "false"
     if kind == "M":
-        held = _json(value)
-    return '"' + str(held).replace("\\", "\\\\").replace('"', '\\"') + '"'
+        content = _json(value)
+    return '"' + str(content).replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def is_same(

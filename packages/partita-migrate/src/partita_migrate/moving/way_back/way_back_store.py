@@ -1,7 +1,8 @@
-"""What the way back keeps in the state store's file: rows that wait, items that cannot return, and
-items to be stamped again.
+"""The way back's part of the state store: rows that wait, items that cannot return, items to be
+stamped again.
 
-It uses the state store's transactions, because its tables have to change together with the rows.
+It shares the state store's file and transactions, because its tables have to change together with
+the rows.
 """
 
 from __future__ import annotations
@@ -53,11 +54,11 @@ class WayBackStore:
 
     def set_waiting(self, waiting: list[tuple[DesiredRow, str]]) -> None:
         self._run("DELETE FROM back_waiting")
-        for wish, why in waiting:
-            row = None if wish.row is None else _encode(wish.row)
+        for desired, why in waiting:
+            row = None if desired.row is None else _encode(desired.row)
             self._run(
                 "INSERT OR REPLACE INTO back_waiting VALUES (?, ?, ?, ?, ?)",
-                (wish.table, wish.key_text, _encode(wish.key), row, why),
+                (desired.table, desired.key_text, _encode(desired.key), row, why),
             )
 
     # Items that no row can represent.

@@ -1,1 +1,2 @@
-"""TODO: what this package is for."""
+"""Checks of a design under load and after a loss: concurrent writes, stated rates and peaks,
+restores."""

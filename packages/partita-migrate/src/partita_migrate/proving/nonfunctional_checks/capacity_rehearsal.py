@@ -1,9 +1,9 @@
-"""The stated rates and peaks, sent to a server that enforces capacity on a clock of its own.
+"""Sends the stated rates and peaks to a server that enforces capacity by a clock of its own.
 
-The requests are those of the model, with values of the data; nothing waits, since the server's
-time is moved. Where a second has more calls than a test can send, one of so many is sent, against
-as small a part of the units. Loaded are all items under the keys that are asked for: what a call
-reads is what it will read.
+The requests are the model's, with values from the data. Nothing waits, because the test advances
+the server's clock. When a second has more calls than a test can send, one of every n calls is sent,
+against one n-th of the capacity. All items under the requested keys are loaded, so that a call
+reads as much as it will in production.
 """
 
 from __future__ import annotations
@@ -37,15 +37,16 @@ from partita_migrate.proving.nonfunctional_checks.rehearsal_items import (
 from partita_migrate.proving.parameter_sets.parameter_draw import ParameterDraw
 from partita_migrate.proving.proof_run.proof_results import ProofCheck
 from partita_migrate.proving.read_proofs.answer_rows import RequestNotPossible
-from partita_migrate.proving.read_proofs.exists_filter import narrowed
+from partita_migrate.proving.read_proofs.exists_filter import answer_of
 from partita_migrate.proving.read_proofs.pattern_answer import PatternAnswer
-from partita_migrate.proving.sandbox.design_tables import BATCH_ITEMS, is_taken
+from partita_migrate.proving.sandbox.design_tables import BATCH_ITEMS, is_accepted
 from partita_migrate.proving.sandbox.private_dynamodb import (
     ClockedServer,
     DynamoDBClient,
     clocked_server,
 )
 from partita_migrate.proving.staged_items import StagedItems
+from partita_migrate.row_store.row_store import primary_keys
 from partita_migrate.row_store.staged_rows import StagedRows
 from partita_migrate.understanding.patterns.access_patterns import AccessPattern
 from partita_migrate.understanding.patterns.mining.schema_lookup import SchemaLookup
@@ -53,23 +54,23 @@ from partita_migrate.understanding.statements.pattern_statements import PatternS
 from partita_migrate.understanding.statements.resolved_statements import NotExact, ResolvedQuery
 
 ITEMS_MAX = 200_000
-"""That the rehearsal loads, of those under the keys that are asked for."""
+"""The most items that a rehearsal loads."""
 SECONDS_MIN = 2
-"""Enough for a partition, whose units are for the second."""
+"""Enough for a partition, whose capacity counts by the second."""
 SECONDS_MAX = 600
 PEAK_SECONDS = 60
 PEAK_TIMES = 2
 IDLE_SECONDS = 300
-"""Before a peak: as much as a table saves for one."""
+"""Before a peak: a table saves its unused capacity for as long as this."""
 TARGET = 0.7
-"""Of provisioned units that auto scaling aims to use."""
+"""The share of provisioned units that auto scaling aims to use."""
 SCAN_UNITS = 1.5
-"""A table that is made on demand has four partitions, and a Scan is rounded up in each of them: so
-much more than in the one that its size takes."""
+"""How much more a Scan costs here: a table created on demand has four partitions instead of one,
+and a Scan is rounded up in each of them."""
 ROWS_DRAWN = 100
 THROTTLED = ("ProvisionedThroughputExceededException", "ThrottlingException")
 HOT = "KeyRange"
-"""In the reason for which one partition refuses what its table would still take."""
+"""Part of the reason that a response gives when one partition throttles and its table would not."""
 
 Call = Callable[[], None]
 """One call of a pattern, with all its requests."""
@@ -77,7 +78,7 @@ Call = Callable[[], None]
 
 @dataclass
 class CallOutcomes:
-    """What became of the calls of one run."""
+    """The outcome of the calls of one run."""
 
     calls: int = 0
     requests: int = 0
@@ -85,20 +86,24 @@ class CallOutcomes:
     throttled: Counter[str] = field(default_factory=Counter)
     hot: Counter[str] = field(default_factory=Counter)
     refused: dict[str, str] = field(default_factory=dict)
-    """By pattern, what the server said."""
+    """By pattern, the server's message."""
 
 
 @dataclass(frozen=True)
 class RehearsalRun:
+    """One rehearsal: rates for a number of seconds."""
+
     name: str
     rates: dict[str, float]
-    """Calls a second, by pattern."""
+    """Calls per second, by pattern."""
     seconds: int
     idle_seconds: int
-    """Before it: a table that was idle has saved units for a peak."""
+    """Idle time before it, in which a table saves capacity for a peak."""
 
 
 class CapacityRehearsal:
+    """Rehearses the patterns of a design."""
+
     def __init__(
         self,
         design: Design,
@@ -109,8 +114,8 @@ class CapacityRehearsal:
         items: int,
         calls_max: int,
     ) -> None:
-        """`items`: of the whole source, of which `making` may have a sample; `calls_max`: of each
-        run."""
+        """`items` is the number of items of the whole source, of which `making` may have a sample;
+        `calls_max` limits each run."""
         self.items = items
         self.design = design
         self.patterns = patterns
@@ -118,20 +123,20 @@ class CapacityRehearsal:
         self.staging = staging
         self.making = making
         self.calls_max = calls_max
-        keys = {table.name: table.primary_key for table in volumes.inventory.tables}
-        self.maker = ItemMaker(staging, keys)
+        self.maker = ItemMaker(staging, primary_keys(volumes.inventory))
         self.chance = random.Random(13)
 
     def checks(self, endpoint: str | None, prefix: str) -> list[ProofCheck]:
-        """`endpoint`: of the server that holds all items, in tables with that prefix."""
-        asked = self._asked(endpoint, prefix)
+        """Runs the rehearsals; `endpoint` is the server that has all items, in tables with that
+        prefix."""
+        requested = self._requested_keys(endpoint, prefix)
         with clocked_server() as clocked:
             server = DynamoDBClient(clocked.endpoint, is_retrying=False)
             try:
-                loaded = self._load(server, clocked, asked)
+                loaded = self._load(server, clocked, requested)
                 calls = self._calls(server)
-                usual = {one.name: one.calls_per_second for one in self.patterns}
-                peak = {one.name: _peak(one) for one in self.patterns}
+                usual = {pattern.name: pattern.calls_per_second for pattern in self.patterns}
+                peak = {pattern.name: _peak(pattern) for pattern in self.patterns}
                 short = self._seconds(peak, calls, PEAK_SECONDS)
                 runs = (
                     RehearsalRun(
@@ -141,27 +146,32 @@ class CapacityRehearsal:
                         f"a peak for a minute: as stated, else {PEAK_TIMES} times the rate",
                         peak,
                         short,
-                        # Of a shorter peak, as much less is saved.
+                        # For a shorter peak, proportionally less capacity may be saved.
                         IDLE_SECONDS * short // PEAK_SECONDS,
                     ),
                 )
-                return [self._run(one, server, clocked, calls, loaded) for one in runs]
+                return [self._run(pattern, server, clocked, calls, loaded) for pattern in runs]
             finally:
                 server.close()
 
     def _seconds(self, rates: dict[str, float], calls: dict[str, list[Call]], most: int) -> int:
-        """As long as the calls suffice."""
+        """Returns how many seconds of these rates the limit of calls allows."""
         total = sum(rates[name] for name in calls)
         fit = int(self.calls_max / total) if total else most
         return min(max(fit, SECONDS_MIN), most)
 
     # Tables with items, and the units that the patterns need.
 
-    def _asked(self, endpoint: str | None, prefix: str) -> RequestedKeys:
-        """What the calls of the runs read: where items lead to others, found by asking for them."""
+    def _requested_keys(self, endpoint: str | None, prefix: str) -> RequestedKeys:
+        """Returns the keys that the runs will read; where one request leads to another, it is sent
+        to find out."""
         server = RecordingClient(endpoint, self.design, prefix)
-        single = {one.pattern for one in self.design.access if one.requests == 1 and one.key}
-        single -= {one.pattern for one in self.design.access if one.for_each or one.keeps}
+        single = {
+            access.pattern for access in self.design.access if access.requests == 1 and access.key
+        }
+        single -= {
+            access.pattern for access in self.design.access if access.for_each or access.keeps
+        }
         try:
             for pattern, calls in self._calls(server, prefix, is_reading=True).items():
                 server.is_sending = pattern not in single
@@ -173,12 +183,12 @@ class CapacityRehearsal:
         return server.asked
 
     def _load(
-        self, server: DynamoDBClient, clocked: ClockedServer, asked: RequestedKeys
+        self, server: DynamoDBClient, clocked: ClockedServer, requested: RequestedKeys
     ) -> RehearsalItems:
         for table in self.design.tables:
             server.call("CreateTable", **described(table), BillingMode="PAY_PER_REQUEST")
-        wanted = (one for one in self.making.all_items() if asked.has(*one))
-        items = islice(wanted, ITEMS_MAX)
+        requested_items = (pair for pair in self.making.all_items() if requested.has(*pair))
+        items = islice(requested_items, ITEMS_MAX)
         loaded = 0
         while chunk := list(islice(items, BATCH_ITEMS)):
             waiting: dict[str, list[Any]] = {}
@@ -194,17 +204,17 @@ class CapacityRehearsal:
                 if waiting:
                     clocked.advance(1)
             loaded += len(chunk)
-        left = sum(1 for _ in wanted)
+        left = sum(1 for _ in requested_items)
         return RehearsalItems(loaded, left, self.items, is_sample=self.making.count() < self.items)
 
     def _provision(self, server: DynamoDBClient, share: float) -> None:
-        """So much that the stated rates use the target's part of it."""
+        """Provisions so much that the stated rates use the target's share of it."""
         needed = {
-            str(TableOrIndex(one.table, one.index or "")): one
-            for one in units(self.design, self.patterns, self.volumes).resources
+            str(TableOrIndex(resource.table, resource.index or "")): resource
+            for resource in units(self.design, self.patterns, self.volumes).resources
         }
 
-        rates = {one.name: one.calls_per_second for one in self.patterns}
+        rates = {resource.name: resource.calls_per_second for resource in self.patterns}
         scanned: dict[str, float] = {}
         for access in self.design.access:
             if access.request == "Scan":
@@ -213,31 +223,33 @@ class CapacityRehearsal:
 
         def throughput(*names: str) -> dict[str, int]:
             used = [needed[name] for name in names]
-            read = sum(one.read_units for one in used) + sum(
+            read = sum(resource.read_units for resource in used) + sum(
                 scanned.get(name, 0.0) for name in names
             )
             return {
-                "ReadCapacityUnits": _whole(read * share),
-                "WriteCapacityUnits": _whole(sum(one.write_units for one in used) * share),
+                "ReadCapacityUnits": _provisioned_units(read * share),
+                "WriteCapacityUnits": _provisioned_units(
+                    sum(resource.write_units for resource in used) * share
+                ),
             }
 
         for table in self.design.tables:
-            local = [one.name for one in table.indexes if one.kind == "local"]
+            local = [resource.name for resource in table.indexes if resource.kind == "local"]
             indexes = [
                 {
                     "Update": {
-                        "IndexName": one.name,
+                        "IndexName": resource.name,
                         "ProvisionedThroughput": throughput(
-                            str(TableOrIndex(table.name, one.name))
+                            str(TableOrIndex(table.name, resource.name))
                         ),
                     }
                 }
-                for one in table.indexes
-                if one.kind == "global"
+                for resource in table.indexes
+                if resource.kind == "global"
             ]
             own = throughput(table.name, *(str(TableOrIndex(table.name, name)) for name in local))
-            known = server.call("DescribeTable", TableName=table.name)["Table"]
-            changes = _changes(known, own, indexes)
+            described_table = server.call("DescribeTable", TableName=table.name)["Table"]
+            changes = _changes(described_table, own, indexes)
             if changes:
                 server.call("UpdateTable", TableName=table.name, **changes)
 
@@ -246,30 +258,32 @@ class CapacityRehearsal:
     def _calls(
         self, server: DynamoDBClient, prefix: str = "", *, is_reading: bool = False
     ) -> dict[str, list[Call]]:
-        """By pattern, calls with values from all over the data."""
+        """Returns by pattern calls with values from all over the data."""
         statements = PatternStatements(SchemaLookup(self.volumes.inventory))
         planner = ReadPlanner(self.design, self.volumes.inventory)
         draw = ParameterDraw(self.staging, self.volumes.inventory)
         accesses: dict[str, list[PatternAccess]] = {}
         for access in self.design.access:
             accesses.setdefault(access.pattern, []).append(access)
-        found: dict[str, list[Call]] = {}
+        calls_by_pattern: dict[str, list[Call]] = {}
         for pattern in self.patterns:
             own = accesses.get(pattern.name, [])
-            writes = [one for one in own if one.request not in (*READS, "TTL", "none")]
+            writes = [access for access in own if access.request not in (*READS, "TTL", "none")]
             if writes:
                 if not is_reading:
                     is_new = pattern.operation == "insert"
-                    found[pattern.name] = list(self._writes(server, writes, is_new=is_new))
+                    calls_by_pattern[pattern.name] = list(
+                        self._writes(server, writes, is_new=is_new)
+                    )
             elif own and own[0].request in READS:
                 try:
                     question = statements.of(pattern)
                     assert isinstance(question, ResolvedQuery)
-                    made = self._reads(server, planner, draw, question, own, prefix)
-                    found[pattern.name] = list(made)
+                    calls = self._reads(server, planner, draw, question, own, prefix)
+                    calls_by_pattern[pattern.name] = list(calls)
                 except (NotExact, NotServed, RequestNotPossible):
                     continue
-        return {name: calls for name, calls in found.items() if calls}
+        return {name: calls for name, calls in calls_by_pattern.items() if calls}
 
     def _reads(
         self,
@@ -280,43 +294,45 @@ class CapacityRehearsal:
         accesses: Sequence[PatternAccess],
         prefix: str,
     ) -> Iterator[Call]:
-        def made(asked: ResolvedQuery, own: Sequence[PatternAccess]) -> PatternAnswer:
+        def made(subquestion: ResolvedQuery, own: Sequence[PatternAccess]) -> PatternAnswer:
             inventory = self.volumes.inventory
-            return PatternAnswer(server, inventory, self.design, planner, asked, own, prefix)
+            return PatternAnswer(server, inventory, self.design, planner, subquestion, own, prefix)
 
-        answering = narrowed(planner, question, accesses, made)
+        answering = answer_of(planner, question, accesses, made)
         finest = planner.finest(exists_subqueries.plain(question))
         drawn = list(draw.usual(question, finest, ROWS_DRAWN))
         if isinstance(server, RecordingClient):
-            drawn = list({repr(one.values): one for one in drawn}.values())
-        for one in drawn:
-            yield lambda values=one.values: _ignore(answering.rows(values))  # type: ignore[misc]
+            drawn = list(
+                {repr(parameter_set.values): parameter_set for parameter_set in drawn}.values()
+            )
+        for parameter_set in drawn:
+            yield lambda values=parameter_set.values: _drop_rows(answering.rows(values))  # type: ignore[misc]
 
     def _writes(
         self, server: DynamoDBClient, accesses: Sequence[PatternAccess], *, is_new: bool
     ) -> Iterator[Call]:
-        """Items of rows that are there are put again, as large as they are: a delete costs that.
+        """Yields writes that put the items of existing rows again, which costs as much as a delete.
 
         Inserts put them under new keys, so that they are new in every index too.
         """
         numbers = count(1)
         (first, *_) = accesses
-        homes = [
+        entities = [
             (home, entity)
             for access in accesses
             if (home := self.design.table(access.table)) is not None
             and (entity := home.entity(access.entity)) is not None
         ]
-        homes += [one for access in accesses for one in written_with(self.design, access)]
+        entities += [pair for access in accesses for pair in written_with(self.design, access)]
         is_together = first.request == "TransactWriteItems" or bool(first.transaction)
-        for row in self.staging.spread(homes[0][1].source if homes else "", ROWS_DRAWN):
+        for row in self.staging.spread(entities[0][1].source if entities else "", ROWS_DRAWN):
             puts = []
-            for home, entity in homes:
+            for home, entity in entities:
                 try:
                     item = self.maker.item(entity, row)
                 except NotEncodable:
                     continue
-                if item is not None and is_taken(home, item):
+                if item is not None and is_accepted(home, item):
                     puts.append((home, item))
             if puts:
                 yield lambda puts=puts: _put(  # type: ignore[misc]
@@ -339,7 +355,9 @@ class CapacityRehearsal:
         self._provision(server, share)
         clocked.advance(run.idle_seconds)
         tally = CallOutcomes()
-        due = {one: self.chance.random() for one in rates}
+        # Patterns start at different fractions of a call, so that slow ones do not all come at
+        # once.
+        due = {pattern_name: self.chance.random() for pattern_name in rates}
         for _ in range(run.seconds):
             clocked.advance(1)
             for pattern, rate in rates.items():
@@ -369,7 +387,7 @@ class CapacityRehearsal:
 
 
 def _peak(pattern: AccessPattern) -> float:
-    """The peak that a pattern states; else so many times its rate."""
+    """Returns the peak that a pattern states, otherwise a multiple of its rate."""
     return pattern.peak_per_second or pattern.calls_per_second * PEAK_TIMES
 
 
@@ -378,7 +396,7 @@ def _outcome(
 ) -> ProofCheck:
     if not tally.calls:
         return ProofCheck(
-            name=run.name, outcome="not done", detail="no pattern is called so often."
+            name=run.name, outcome="not done", detail="no pattern is called often enough."
         )
     lost = sum(tally.throttled.values())
     detail = (
@@ -394,11 +412,11 @@ def _outcome(
     detail += f"; {each:.2f} requests for a call on average, at most {tally.requests_max}"
     if round(1 / share) > 1:
         detail += (
-            f"; one call of {1 / share:,.0f} was sent, against as small a part of the units: no"
-            " single partition was tried to its limit"
+            f"; one of every {1 / share:,.0f} calls was sent, against that share of the capacity,"
+            " so no single partition was tested to its limit"
         )
-    for pattern, said in tally.refused.items():
-        detail += f"; {pattern!r} was refused: {said}"
+    for pattern, message in tally.refused.items():
+        detail += f"; {pattern!r} was refused: {message}"
     is_failed = bool(lost or tally.refused)
     return ProofCheck(
         name=run.name, outcome="failed" if is_failed else "passed", detail=f"{detail}."
@@ -411,43 +429,48 @@ def _worst(counts: Counter[str]) -> str:
 
 def _is_throttled(error: ClientError) -> bool:
     reasons = error.body.get("CancellationReasons", [])
-    codes = {error.code, *(one.get("Code") for one in reasons if isinstance(one, dict))}
+    codes = {error.code, *(reason.get("Code") for reason in reasons if isinstance(reason, dict))}
     return bool(codes & {*THROTTLED, "ThrottlingError", "ProvisionedThroughputExceeded"})
 
 
 def _changes(
     table: dict[str, Any], own: dict[str, int], indexes: list[dict[str, Any]]
 ) -> dict[str, Any]:
-    """What UpdateTable is told: what stays as it is must not be said, or the service refuses."""
+    """Returns the parameters of UpdateTable; it refuses values that do not change anything."""
     if table.get("BillingModeSummary", {}).get("BillingMode") == "PAY_PER_REQUEST":
-        known: dict[str, Any] = {}
+        current_indexes: dict[str, Any] = {}
         changes: dict[str, Any] = {"BillingMode": "PROVISIONED", "ProvisionedThroughput": own}
     else:
-        known = {one["IndexName"]: one for one in table.get("GlobalSecondaryIndexes", [])}
+        current_indexes = {
+            change["IndexName"]: change for change in table.get("GlobalSecondaryIndexes", [])
+        }
         changes = {} if _has(table, own) else {"ProvisionedThroughput": own}
     updates = [
-        one
-        for one in indexes
+        change
+        for change in indexes
         if not _has(
-            known.get(one["Update"]["IndexName"], {}), one["Update"]["ProvisionedThroughput"]
+            current_indexes.get(change["Update"]["IndexName"], {}),
+            change["Update"]["ProvisionedThroughput"],
         )
     ]
     return changes | ({"GlobalSecondaryIndexUpdates": updates} if updates else {})
 
 
 def _has(resource: dict[str, Any], units: dict[str, int]) -> bool:
-    held = resource.get("ProvisionedThroughput", {})
-    return all(held.get(name) == amount for name, amount in units.items())
+    current = resource.get("ProvisionedThroughput", {})
+    return all(current.get(name) == amount for name, amount in units.items())
 
 
-def _whole(amount: float) -> int:
+def _provisioned_units(amount: float) -> int:
     return max(math.ceil(round(amount / TARGET, 9)), 1)
 
 
 def _put(
     server: DynamoDBClient, items: list[tuple[TableDesign, Item]], number: int, is_together: bool
 ) -> None:
-    puts = [{"TableName": home.name, "Item": _renumbered(home, one, number)} for home, one in items]
+    puts = [
+        {"TableName": home.name, "Item": _renumbered(home, item, number)} for home, item in items
+    ]
     if is_together:
         server.call("TransactWriteItems", TransactItems=[{"Put": put} for put in puts])
         return
@@ -456,13 +479,13 @@ def _put(
 
 
 def _renumbered(home: TableDesign, item: Item, number: int) -> Item:
-    """Under a key that no row has; as it is for the number 0."""
+    """Returns the item under a key that no row has; unchanged for the number 0."""
     name = (home.sort_key or home.partition_key).name
     if not number or "B" in item[name]:
         return item
-    ((kind, held),) = item[name].items()
-    return {**item, name: {kind: f"{held}~{number}" if kind == "S" else str(10**30 + number)}}
+    ((kind, content),) = item[name].items()
+    return {**item, name: {kind: f"{content}~{number}" if kind == "S" else str(10**30 + number)}}
 
 
-def _ignore(rows: object) -> None:
-    """What was read is not looked at here."""
+def _drop_rows(rows: object) -> None:
+    """Drops the rows of a read."""

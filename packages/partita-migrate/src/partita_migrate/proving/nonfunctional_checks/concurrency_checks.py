@@ -1,4 +1,4 @@
-"""Many clients on one record, and a part that fails, on the tables of the design."""
+"""Many clients on one record and a failing transaction, tried on the tables of the design."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ def _any_item(
     server: DynamoDBClient, design: Design, prefix: str
 ) -> tuple[TableDesign, Item] | None:
     for table in design.tables:
-        found = server.call("Scan", TableName=prefix + table.name, Limit=1).get("Items", [])
-        if found:
-            return table, found[0]
+        items = server.call("Scan", TableName=prefix + table.name, Limit=1).get("Items", [])
+        if items:
+            return table, items[0]
     return None
 
 
 def _many_clients(server: DynamoDBClient, design: Design, prefix: str) -> ProofCheck:
-    """Many writers on one record lose none of their changes."""
+    """Checks that many writers on one record lose none of their changes."""
     name = f"{CLIENTS} clients on one record"
-    found = _any_item(server, design, prefix)
-    if found is None:
+    loaded = _any_item(server, design, prefix)
+    if loaded is None:
         return ProofCheck(name=name, outcome="not done", detail="no item was loaded.")
-    table, item = found
+    table, item = loaded
     target = {
         "TableName": prefix + table.name,
         "Key": {key.name: item[key.name] for key in table.keys},
@@ -45,6 +45,7 @@ def _many_clients(server: DynamoDBClient, design: Design, prefix: str) -> ProofC
         "ExpressionAttributeValues": {":one": {"N": "1"}},
     }
     server.call_all(("UpdateItem", dict(counted)) for _ in range(CLIENTS))
+    # Optimistic locking: of many writes with the same condition, one may succeed.
     locked = {
         **target,
         "UpdateExpression": "SET #c = :new",
@@ -71,12 +72,12 @@ def _many_clients(server: DynamoDBClient, design: Design, prefix: str) -> ProofC
 
 
 def _half_a_transaction(server: DynamoDBClient, design: Design, prefix: str) -> ProofCheck:
-    """A transaction of which one part fails changes nothing."""
+    """Checks that a transaction of which one part fails changes nothing."""
     name = "a failing part"
-    found = _any_item(server, design, prefix)
-    if found is None:
+    loaded = _any_item(server, design, prefix)
+    if loaded is None:
         return ProofCheck(name=name, outcome="not done", detail="no item was loaded.")
-    table, item = found
+    table, item = loaded
     place = prefix + table.name
     changed = {**item, PROBE: {"S": "half"}}
     calls = [
@@ -95,15 +96,15 @@ def _half_a_transaction(server: DynamoDBClient, design: Design, prefix: str) -> 
     ]
     try:
         server.call("TransactWriteItems", TransactItems=calls)
-        return ProofCheck(name=name, outcome="failed", detail="it was carried out all the same.")
+        return ProofCheck(name=name, outcome="failed", detail="it was carried out anyway.")
     except ClientError as error:
-        said = error.code
-    key = {one.name: item[one.name] for one in table.keys}
+        error_code = error.code
+    key = {key_attribute.name: item[key_attribute.name] for key_attribute in table.keys}
     after = server.call("GetItem", TableName=place, Key=key, ConsistentRead=True).get("Item")
     return ProofCheck(
         name=name,
         outcome="passed" if after == item else "failed",
-        detail=f"a transaction whose second part fails ({said}) leaves the first undone.",
+        detail=f"a transaction whose second part fails ({error_code}) leaves the first undone.",
     )
 
 

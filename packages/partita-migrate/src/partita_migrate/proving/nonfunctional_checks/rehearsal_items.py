@@ -1,4 +1,4 @@
-"""Items that some requests read: what a rehearsal has to load, to read as much as they will."""
+"""The items that a rehearsal loads: those that its requests will read."""
 
 from __future__ import annotations
 
@@ -14,37 +14,37 @@ from partita_migrate.proving.sandbox.private_dynamodb import DynamoDBClient
 
 @dataclass(frozen=True)
 class RehearsalItems:
-    """What a rehearsal has of the items of a source."""
+    """The part of the source's items that the rehearsal has loaded."""
 
     items: int
     left: int
-    """Under keys that are asked for, and not loaded."""
+    """Items under requested keys that were not loaded."""
     total: int
     is_sample: bool
 
     def __str__(self) -> str:
         if self.is_sample:
             return (
-                f"{self.items:,} items of a sample (collections are smaller than they will be:"
-                " --all tries them whole)"
+                f"{self.items:,} items of a sample (item collections are smaller than they will be;"
+                " --all tests them whole)"
             )
         if self.left:
             return (
-                f"{self.items:,} items of {self.items + self.left:,} under the keys that are asked"
-                " for (large collections are smaller than they will be)"
+                f"{self.items:,} of {self.items + self.left:,} items under the requested keys"
+                " (large item collections are smaller than they will be)"
             )
         if self.items == self.total:
             return f"{self.items:,} items"
-        return f"{self.items:,} items, all of {self.total:,} that are under keys that are asked for"
+        return f"{self.items:,} items: all under requested keys, out of {self.total:,}"
 
 
 @dataclass
 class RequestedKeys:
-    """Keys under which requests have looked for items, and tables that they have read whole."""
+    """The keys that requests have read, and the tables that they have read whole."""
 
     tables: set[str] = field(default_factory=set)
     keys: dict[str, dict[str, set[str]]] = field(default_factory=dict)
-    """By table and the name of a partition key, its values."""
+    """By table and name of the partition key, the requested values."""
 
     def has(self, table: str, item: Item) -> bool:
         return table in self.tables or any(
@@ -54,13 +54,13 @@ class RequestedKeys:
 
 
 class RecordingClient(DynamoDBClient):
-    """Sends what it is told, and notes under which keys."""
+    """A client that records the keys of the requests that it sends."""
 
     def __init__(self, endpoint: str | None, design: Design, prefix: str) -> None:
         super().__init__(endpoint)
         self.asked = RequestedKeys()
         self.is_sending = True
-        """Else nothing is found: what is asked next does not depend on it."""
+        """When False, answers are empty; for requests on which no later request depends."""
         self._tables = {prefix + table.name: table for table in design.tables}
 
     def call(self, operation: str, **request: Any) -> dict[str, Any]:
@@ -69,18 +69,18 @@ class RecordingClient(DynamoDBClient):
 
     def _note(self, table: TableDesign, request: dict[str, Any]) -> None:
         index = request.get("IndexName")
-        keys = [one.partition_key for one in table.indexes if one.name == index]
+        keys = [candidate.partition_key for candidate in table.indexes if candidate.name == index]
         name = (keys or [table.partition_key])[0].name
         if "Key" in request:
             value = request["Key"][name]
         elif "KeyConditionExpression" in request:
             names = request["ExpressionAttributeNames"]
-            (mark,) = [one for one, known in names.items() if known == name]
-            found = re.search(rf"{mark} = (:\w+)", request["KeyConditionExpression"])
-            assert found is not None
-            value = request["ExpressionAttributeValues"][found[1]]
+            (mark,) = [candidate for candidate, requested in names.items() if requested == name]
+            match = re.search(rf"{mark} = (:\w+)", request["KeyConditionExpression"])
+            assert match is not None
+            value = request["ExpressionAttributeValues"][match[1]]
         else:
             self.asked.tables.add(table.name)
             return
-        known = self.asked.keys.setdefault(table.name, {})
-        known.setdefault(name, set()).add(plain_text(value))
+        requested = self.asked.keys.setdefault(table.name, {})
+        requested.setdefault(name, set()).add(plain_text(value))

@@ -1,4 +1,4 @@
-"""Recovery: tables are backed up, lost and restored, by the service's own operations."""
+"""Recovery: tables are backed up, lost and restored by DynamoDB's own operations."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from partita.client.client_errors import ClientError
 from partita.database.item.attribute_values import Item
 from partita_migrate.model.design import Design, TableDesign
 from partita_migrate.proving.proof_run.proof_results import ProofCheck
-from partita_migrate.proving.sandbox.design_tables import delete_table, scanned, wait_for
+from partita_migrate.proving.sandbox.design_tables import delete_table, scan_items, wait_for
 from partita_migrate.proving.sandbox.private_dynamodb import DynamoDBClient
 
 ITEMS_MAX = 1_000_000
-"""A larger table is left out: it would be read four times."""
+"""A larger table is left out, because it would be read four times."""
 WAIT_SECONDS_MAX = 60
 PROBE = "partita-test-probe"
 BACKUP = "partita-migrate-test"
@@ -27,36 +27,42 @@ _encode = msgspec.json.Encoder(order="sorted").encode
 
 
 class TableContent(NamedTuple):
-    """What a table holds, in a form that does not grow with it."""
+    """The content of a table, in constant size."""
 
     items: int
     digest: int
-    """The sum of their digests: items have no order."""
+    """The sum of the items' digests, because items have no order."""
     first: Item
 
 
 def recovery_checks(server: DynamoDBClient, design: Design, prefix: str) -> list[ProofCheck]:
-    held = {table.name: _held(server, prefix + table.name) for table in design.tables}
-    fit = {name: one for name, one in held.items() if one is not None and one.items <= ITEMS_MAX}
+    contents = {table.name: _read_content(server, prefix + table.name) for table in design.tables}
+    fit = {
+        name: content
+        for name, content in contents.items()
+        if content is not None and content.items <= ITEMS_MAX
+    }
     if not fit:
         why = f"every table is empty, or has more than {ITEMS_MAX:,} items."
         return [ProofCheck(name=LOSE, outcome="not done", detail=why)]
-    left_out = [name for name, one in held.items() if one is not None and name not in fit]
+    left_out = [
+        name for name, content in contents.items() if content is not None and name not in fit
+    ]
     tables = [table for table in design.tables if table.name in fit]
     return [
-        _lose(server, tables, prefix, fit, left_out),
-        _spoil(server, tables, prefix, fit, left_out),
+        _lose_and_restore(server, tables, prefix, fit, left_out),
+        _spoil_and_restore(server, tables, prefix, fit, left_out),
     ]
 
 
-def _lose(
+def _lose_and_restore(
     server: DynamoDBClient,
     tables: Iterable[TableDesign],
     prefix: str,
     before: Mapping[str, TableContent],
     left_out: list[str],
 ) -> ProofCheck:
-    """The tables themselves are deleted, and come back under their names."""
+    """Backs up tables, deletes them, and restores them under their names."""
     after: dict[str, TableContent | None] = {}
     try:
         for table in tables:
@@ -67,21 +73,23 @@ def _lose(
             delete_table(server, place)
             server.call("RestoreTableFromBackup", TargetTableName=place, BackupArn=arn)
             wait_for(server, place)
-            after[table.name] = _held(server, place)
+            after[table.name] = _read_content(server, place)
             server.call("DeleteBackup", BackupArn=arn)
     except ClientError as error:
         return ProofCheck(name=LOSE, outcome="not done", detail=f"the server says {error}.")
-    return _compared(LOSE, before, after, left_out, "CreateBackup and RestoreTableFromBackup")
+    return _compare_contents(
+        LOSE, before, after, left_out, "CreateBackup and RestoreTableFromBackup"
+    )
 
 
-def _spoil(
+def _spoil_and_restore(
     server: DynamoDBClient,
     tables: list[TableDesign],
     prefix: str,
     before: Mapping[str, TableContent],
     left_out: list[str],
 ) -> ProofCheck:
-    """What a wrong write spoiled is brought back as it was a moment before."""
+    """Overwrites items, and restores the tables to the moment before."""
     after: dict[str, TableContent | None] = {}
     try:
         for table in tables:
@@ -91,6 +99,7 @@ def _spoil(
                 PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": True},
             )
         moment = _next_second()
+        # Only writes after this second are to be undone.
         for table in tables:
             spoilt = {**before[table.name].first, PROBE: {"S": "spoilt"}}
             server.call("PutItem", TableName=prefix + table.name, Item=spoilt)
@@ -105,15 +114,15 @@ def _spoil(
                 RestoreDateTime=moment,
             )
             wait_for(server, restored)
-            after[table.name] = _held(server, restored)
+            after[table.name] = _read_content(server, restored)
             server.call("DeleteTable", TableName=restored)
             server.call("PutItem", TableName=place, Item=before[table.name].first)
     except ClientError as error:
         return ProofCheck(name=SPOIL, outcome="not done", detail=f"the server says {error}.")
-    return _compared(SPOIL, before, after, left_out, "RestoreTableToPointInTime")
+    return _compare_contents(SPOIL, before, after, left_out, "RestoreTableToPointInTime")
 
 
-def _compared(
+def _compare_contents(
     name: str,
     before: Mapping[str, TableContent],
     after: Mapping[str, TableContent | None],
@@ -128,7 +137,7 @@ def _compared(
     if changed:
         detail = f"not as it was, by {how}: {'; '.join(changed)}."
         return ProofCheck(name=name, outcome="failed", detail=detail)
-    items, tables = sum(one.items for one in before.values()), len(before)
+    items, tables = sum(content.items for content in before.values()), len(before)
     detail = (
         f"{items:,} {'item' if items == 1 else 'items'} of {tables}"
         f" {'table' if tables == 1 else 'tables'} came back, each as it was, by {how}."
@@ -139,7 +148,7 @@ def _compared(
 
 
 def _next_second() -> int:
-    """Waits for the second to end: moments to restore to are whole ones."""
+    """Waits for the next second: tables are restored to whole seconds."""
     moment = int(time.time()) + 1
     time.sleep(max(moment + 0.05 - time.time(), 0))
     return moment
@@ -148,17 +157,17 @@ def _next_second() -> int:
 def _wait_for_backup(server: DynamoDBClient, arn: str) -> None:
     end = time.monotonic() + WAIT_SECONDS_MAX
     while time.monotonic() < end:
-        found = server.call("DescribeBackup", BackupArn=arn)["BackupDescription"]
-        if found["BackupDetails"]["BackupStatus"] == "AVAILABLE":
+        backup = server.call("DescribeBackup", BackupArn=arn)["BackupDescription"]
+        if backup["BackupDetails"]["BackupStatus"] == "AVAILABLE":
             return
         time.sleep(0.05)
 
 
-def _held(server: DynamoDBClient, name: str) -> TableContent | None:
-    """None of an empty table; of one that is too large, no more than that it is."""
+def _read_content(server: DynamoDBClient, name: str) -> TableContent | None:
+    """Returns the content of a table, None for an empty one. Stops counting above `ITEMS_MAX`."""
     count, total = 0, 0
     first: Item = {}
-    for item in scanned(server, name):
+    for item in scan_items(server, name):
         first = first or item
         count += 1
         digest = hashlib.blake2b(_encode(item), digest_size=16).digest()

@@ -1,1 +1,2 @@
-"""TODO: what this package is for."""
+"""Parameter sets for the proofs: values drawn from the source's rows, and values that break
+designs."""

@@ -1,6 +1,6 @@
-"""Rows that pass what a statement says by itself: `returned_at IS NULL`, `status = 'open'`.
+"""Finds rows that pass the constant conditions of a statement, such as `returned_at IS NULL`.
 
-A write whose values are drawn from other rows changes nothing, which proves nothing.
+A write whose values are drawn from any other row changes nothing, and proves nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ROWS_WANTED = 4
 
 
 def own_tests(tests: Sequence[ColumnTest], table: str) -> list[ColumnTest]:
-    """Those on a table that need nothing of the caller."""
+    """Returns the tests on a table that need no parameter."""
     return [
         test
         for test in tests
@@ -36,31 +36,32 @@ def own_tests(tests: Sequence[ColumnTest], table: str) -> list[ColumnTest]:
 
 
 def passes(inventory: Inventory, tests: Sequence[ColumnTest], row: Item) -> bool:
+    """True when a row passes all tests."""
     return all(_holds(inventory, test, row.get(test.ref.column)) for test in tests)
 
 
-def taken_rows(
+def matching_rows(
     staging: StagedRows, inventory: Inventory, statement: Modification
 ) -> list[tuple[str, Item]]:
-    """(table, row) of some that the statement would change."""
+    """Returns some (table, row) pairs that the statement would change."""
     tests = own_tests(statement.tests, statement.table)
     if not tests:
         return []
     rows = staging.spread(statement.table, ROWS_LOOKED_AT)
-    found = (row for row in rows if passes(inventory, tests, row))
-    return [(statement.table, row) for row, _ in zip(found, range(ROWS_WANTED), strict=False)]
+    passing = (row for row in rows if passes(inventory, tests, row))
+    return [(statement.table, row) for row, _ in zip(passing, range(ROWS_WANTED), strict=False)]
 
 
-def _holds(inventory: Inventory, test: ColumnTest, held: AttributeValue | None) -> bool:
+def _holds(inventory: Inventory, test: ColumnTest, current: AttributeValue | None) -> bool:
     if test.operator in ("is null", "is not null"):
-        return (held is None) == (test.operator == "is null")
-    wanted = [_literal(inventory, test.ref, one) for one in test.values]
-    return held is not None and plain(held) in [plain(one) for one in wanted]
+        return (current is None) == (test.operator == "is null")
+    constants = [_literal(inventory, test.ref, value) for value in test.values]
+    return current is not None and plain(current) in [plain(value) for value in constants]
 
 
 def _literal(inventory: Inventory, ref: ColumnRef, value: object) -> AttributeValue | None:
     assert isinstance(value, Constant)
     table = inventory.table(ref.table)
     columns = table.columns if table is not None else []
-    column = next((one for one in columns if one.name == ref.column), None)
+    column = next((candidate for candidate in columns if candidate.name == ref.column), None)
     return literal_value(column, value.value, inventory.dialect) if column is not None else None

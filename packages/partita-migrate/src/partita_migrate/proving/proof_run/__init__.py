@@ -1,1 +1,1 @@
-"""TODO: what this package is for."""
+"""One run of `test`: its settings, its results, and what a stopped run leaves for the next."""

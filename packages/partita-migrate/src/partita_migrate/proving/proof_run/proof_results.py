@@ -1,4 +1,4 @@
-"""What a test found, as `test.json` keeps it."""
+"""The results of a test, as `test.json` has them."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ class RowAcceptance(Struct, frozen=True, kw_only=True, omit_defaults=True):
     table: str
     processed: int
     expected: int
-    """What the source counted."""
+    """The number of rows that the source counted."""
     imported: int
     """Rows of which at least one item was made."""
     skipped: int = 0
-    """Rows that the design has no items for."""
+    """Rows for which the design has no items."""
     skipped_why: str = ""
     failed: int = 0
     items: int = 0
@@ -28,56 +28,62 @@ class RowAcceptance(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class WayBackCheck(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The result of making the rows of a table again from items."""
+
     table: str
     is_exact: bool
-    """Every row can be made again of its items."""
+    """True when every row can be made again from its items."""
     why: str = ""
 
 
 class KeyProblem(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A problem with keys or item sizes."""
+
     kind: str
-    """two rows in one item, two types in one range, key too long, key empty, key of a wrong type,
-    item too large, collection too large, row without an item, collation."""
+    """One of: two rows in one item, two types in one range, key too long, key empty, key of a wrong
+    type, item too large, collection too large, row without an item, collation."""
     place: str
     detail: str
     count: int = 1
     line: str = ""
-    """Where the model file says so."""
+    """The line of the model file that causes it."""
 
 
 class AnswerDifference(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One call whose answers are not the same."""
+    """One call whose two answers differ."""
 
     case: str
     parameters: dict[str, str]
     what: str
-    """In words: rows that are missing, rows that are too many, another order."""
+    """The difference in words: missing rows, surplus rows, another order."""
     sql: list[str] = field(default_factory=list)
     items: list[str] = field(default_factory=list)
-    """Both answers, the first rows of them."""
+    """The first rows of both answers."""
     line: str = ""
     """The line of the model file that causes it."""
 
 
 class PatternProof(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The proof of one access pattern."""
+
     pattern: str
     operation: str
     verdict: Verdict
     why: str = ""
     statement: str = ""
     cases: list[str] = field(default_factory=list)
-    """The parameter sets that were tried, each in a word and with the rows of its answer."""
+    """The parameter sets that were tried, each with the number of rows in its answer."""
     rows: int = 0
-    """Of all answers together."""
+    """Rows of all answers together."""
     requests: int = 0
-    """Sent for all of them."""
+    """Requests that were sent for all of them."""
     finish: str = ""
-    """What is left to the application."""
+    """What is left for the application to do."""
     differences: list[AnswerDifference] = field(default_factory=list)
 
 
 class ProofCheck(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One line of the non-functional and the recovery part."""
+    """One line of the non-functional or the recovery part."""
 
     name: str
     outcome: Literal["passed", "failed", "not done"]
@@ -85,7 +91,7 @@ class ProofCheck(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Acceptor(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A line that a person fills in."""
+    """A line of the checklist, which a person fills in."""
 
     question: str
     name: str = ""
@@ -95,6 +101,8 @@ class Acceptor(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ProofSummary(Struct, frozen=True, kw_only=True):
+    """The number of patterns with each verdict."""
+
     proven: int
     differs: int
     unproven: int
@@ -103,14 +111,16 @@ class ProofSummary(Struct, frozen=True, kw_only=True):
 
 
 class ProofRun(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One run of `test`."""
+
     at: str
     model: str
     fingerprint: str
-    """Of the design as it was tested."""
+    """Identifies the design as it was tested."""
     endpoint: str
     source: str
     is_all: bool
-    """Every row was loaded, and statements ran on the source itself."""
+    """True when every row was loaded and statements ran on the source itself."""
     seconds: float
     summary: ProofSummary
     acceptance: list[RowAcceptance] = field(default_factory=list)
@@ -123,8 +133,9 @@ class ProofRun(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def is_passed(self) -> bool:
-        """Whether no pattern differs and no key is wrong; what is unproven is said, not failed."""
+        """True when no pattern differs and no key has a problem; unproven patterns are reported,
+        not failed."""
         return not self.summary.differs and not self.summary.key_problems
 
     def proof(self, pattern: str) -> PatternProof | None:
-        return next((one for one in self.functional if one.pattern == pattern), None)
+        return next((proof for proof in self.functional if proof.pattern == pattern), None)

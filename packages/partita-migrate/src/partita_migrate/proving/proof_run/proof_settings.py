@@ -1,4 +1,4 @@
-"""What people decide about the tests in `[test]` of `migration.toml`."""
+"""The section `[test]` of `migration.toml`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from msgspec import Meta, Struct
 
 
 class ProofSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Settings of the tests."""
+
     load_calls: Annotated[int, Meta(ge=0)] = 2000
-    """Calls that the stated rates are tried with, and again the peaks; 0 leaves them out."""
+    """Calls with which the stated rates are tried, and again the peaks; 0 skips both."""
     recovery: bool = True
     """Whether a table is backed up, lost and restored."""

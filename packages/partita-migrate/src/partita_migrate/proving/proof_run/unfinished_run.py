@@ -1,7 +1,7 @@
-"""A run of `test` that was stopped: what it had done by then, kept as it came.
+"""The state of a run of `test` that was stopped, as far as it came.
 
-Rows, items, what a server has of them, patterns and sections are taken over only by a run of the
-same design and statements over as many rows of the same source.
+Its rows, loaded items, patterns and sections are reused only by a run of the same design and
+statements over as many rows of the same source.
 """
 
 from __future__ import annotations
@@ -17,25 +17,26 @@ from partita_migrate.proving.proof_run.proof_results import PatternProof, ProofC
 
 
 class RunHead(msgspec.Struct, frozen=True, kw_only=True):
-    """What must be the same for a comparison to count."""
+    """The first line of a run's file: a later run reuses its results only if all of this is the
+    same."""
 
     fingerprint: str
     source: str
     is_all: bool
     rows: dict[str, int]
     statements: dict[str, str]
-    """Of the patterns."""
+    """The statements by pattern."""
 
 
 class FinishedSection(msgspec.Struct, frozen=True, kw_only=True):
-    """One that was finished."""
+    """One section that was finished."""
 
     section: str
     checks: list[ProofCheck]
 
 
 class AcknowledgedItems(msgspec.Struct, frozen=True, kw_only=True):
-    """Items that a server that outlives a run has acknowledged."""
+    """The items that a server which outlives the run has acknowledged."""
 
     endpoint: str
     prefix: str
@@ -46,21 +47,23 @@ LOADED = "loaded.json"
 
 
 class UnfinishedRun:
+    """The file of a run, one line for each result, which is removed when the run ends."""
+
     def __init__(self, path: Path, head: RunHead, *, is_resumed: bool) -> None:
         self.path = path
         self.kept: dict[str, PatternProof] = {}
         self.sections: dict[str, list[ProofCheck]] = {}
         lines = path.read_bytes().splitlines() if is_resumed and path.exists() else []
         is_same = _is_same(lines, head)
-        for one in _lines(lines[1:] if is_same else []):
-            if isinstance(one, FinishedSection):
-                self.sections[one.section] = one.checks
+        for line in _lines(lines[1:] if is_same else []):
+            if isinstance(line, FinishedSection):
+                self.sections[line.section] = line.checks
             else:
-                self.kept[one.pattern] = one
+                self.kept[line.pattern] = line
         self.space = path.with_suffix(".work")
-        """Rows and items of the run."""
+        """The folder with the rows and items of the run."""
         self.left = self._loaded()
-        """On a server, by an earlier run."""
+        """What an earlier run has loaded on a server; None without one."""
         if not is_same:
             shutil.rmtree(self.space, ignore_errors=True)
         self.space.mkdir(parents=True, exist_ok=True)
@@ -72,7 +75,7 @@ class UnfinishedRun:
         for name, checks in self.sections.items():
             self._append(FinishedSection(section=name, checks=checks))
 
-    # What a server has.
+    # What a server has loaded.
 
     def _loaded(self) -> AcknowledgedItems | None:
         path = self.space / LOADED
@@ -86,6 +89,7 @@ class UnfinishedRun:
             return None
 
     def note_loaded(self, loaded: AcknowledgedItems) -> None:
+        # Replaced as a whole, so that a kill never leaves half of the file.
         partly = self.space / f"{LOADED}.new"
         partly.write_bytes(msgspec.json.encode(loaded))
         partly.replace(self.space / LOADED)
@@ -94,16 +98,16 @@ class UnfinishedRun:
         (self.space / LOADED).unlink(missing_ok=True)
 
     def checks(self, section: str, make: Callable[[], list[ProofCheck]]) -> list[ProofCheck]:
-        """Of a section, made unless the stopped run had finished it."""
+        """Returns the checks of a section; makes them unless the stopped run had finished it."""
         if section not in self.sections:
             self.sections[section] = make()
             self._append(FinishedSection(section=section, checks=self.sections[section]))
         return self.sections[section]
 
     def of(self, pattern: str) -> PatternProof | None:
-        """What the stopped run found, if it came to this pattern and it was in order."""
-        found = self.kept.get(pattern)
-        return found if found is not None and found.verdict == "proven" else None
+        """Returns a pattern's proof from the stopped run, if that was successful."""
+        proof = self.kept.get(pattern)
+        return proof if proof is not None and proof.verdict == "proven" else None
 
     def add(self, proof: PatternProof) -> None:
         self._append(proof)
@@ -121,7 +125,7 @@ class UnfinishedRun:
         error: BaseException | None,
         at: TracebackType | None,
     ) -> None:
-        """A run that comes to its end leaves nothing."""
+        """Removes the file and the folder when the run came to its end."""
         self._file.close()
         if kind is None:
             self.path.unlink(missing_ok=True)
@@ -136,14 +140,14 @@ def _is_same(lines: list[bytes], head: RunHead) -> bool:
 
 
 def _lines(lines: list[bytes]) -> list[PatternProof | FinishedSection]:
-    """A last line that was cut off does not count."""
-    found: list[PatternProof | FinishedSection] = []
+    """Decodes the lines up to one that a kill has cut off."""
+    results: list[PatternProof | FinishedSection] = []
     for line in lines:
         try:
             if line.startswith(b'{"section"'):
-                found.append(msgspec.json.decode(line, type=FinishedSection))
+                results.append(msgspec.json.decode(line, type=FinishedSection))
             else:
-                found.append(msgspec.json.decode(line, type=PatternProof))
+                results.append(msgspec.json.decode(line, type=PatternProof))
         except msgspec.DecodeError:
             break
-    return found
+    return results

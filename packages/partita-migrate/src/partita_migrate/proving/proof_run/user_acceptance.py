@@ -1,4 +1,4 @@
-"""User acceptance: a checklist that people fill in, and that the next run keeps."""
+"""User acceptance: a checklist that people fill in and that later runs preserve."""
 
 from __future__ import annotations
 
@@ -21,19 +21,24 @@ QUESTIONS = (
 
 
 class _AcceptanceAnswers(Struct, frozen=True):
+    """The part of `test.json` that people fill in."""
+
     user_acceptance: list[Acceptor] = field(default_factory=list)
 
 
 def user_acceptance(folder: Folder, patterns: list[AccessPattern]) -> list[Acceptor]:
-    """The questions, with the names and dates that are in `test.json` already."""
-    known = {one.question: one for one in accepted(folder)}
-    often = sorted(patterns, key=lambda one: -one.calls_per_second)[:PATTERNS_ASKED]
-    asked = [*QUESTIONS, *(f"{one.name!r} answers as users expect" for one in often)]
-    return [known.get(question) or Acceptor(question=question) for question in asked]
+    """Returns the questions, with the names and dates that people have entered in `test.json`."""
+    answered = {pattern.question: pattern for pattern in read_acceptance(folder)}
+    most_called = sorted(patterns, key=lambda pattern: -pattern.calls_per_second)[:PATTERNS_ASKED]
+    questions = [
+        *QUESTIONS,
+        *(f"{pattern.name!r} answers as users expect" for pattern in most_called),
+    ]
+    return [answered.get(question) or Acceptor(question=question) for question in questions]
 
 
-def accepted(folder: Folder) -> list[Acceptor]:
-    """As people have filled it in; nothing where `test` was not run."""
+def read_acceptance(folder: Folder) -> list[Acceptor]:
+    """Returns the checklist as people have filled it in; empty before the first run of `test`."""
     if not folder.has(TEST):
         return []
     try:

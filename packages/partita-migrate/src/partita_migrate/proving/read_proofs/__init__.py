@@ -1,1 +1,2 @@
-"""What an application ends up with: requests of a design, sent, combined and compared."""
+"""The proof of reads: requests of a design are sent, and their answers combined and compared with
+SQL's."""

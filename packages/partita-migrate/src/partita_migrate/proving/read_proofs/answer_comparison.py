@@ -1,4 +1,5 @@
-"""Both answers side by side: the same rows, in the same order, rows that tie as a set."""
+"""Compares the answers of both sides: the same rows in the same order; rows that tie may be in any
+order."""
 
 from __future__ import annotations
 
@@ -7,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
 from partita.database.item.attribute_values import AttributeValue
+from partita_migrate.proving.read_proofs.answer_rows import Row
 from partita_migrate.understanding.schema.column_refs import ColumnRef
 from partita_migrate.understanding.statements.literal_values import folded
 from partita_migrate.understanding.statements.resolved_statements import ResolvedQuery
 
-Row = tuple[AttributeValue | None, ...]
 SHOWN_ROWS = 5
 
 
@@ -23,9 +24,10 @@ def difference(
     is_cut: bool,
     folds: Mapping[ColumnRef, str] | None = None,
 ) -> str:
-    """In words, empty when they are the same; `is_cut`: a limit may cut through rows that tie.
+    """Describes the difference in words; empty when there is none.
 
-    `folds`: how collations compare columns, for texts that tie though they differ.
+    `is_cut` says that a limit may cut through rows that tie. `folds` is how collations compare
+    columns, for texts that tie although they differ.
     """
     ours, theirs = [_text(row) for row in sql], [_text(row) for row in items]
     if not question.order:
@@ -39,10 +41,10 @@ def difference(
         for place, ref in enumerate(question.columns)
         if ref == sorting.ref
     ]
-    known = folds or {}
+    column_folds = folds or {}
 
     def order_key(row: Row) -> str:
-        cells = ((row[place], known.get(question.columns[place], "")) for place in places)
+        cells = ((row[place], column_folds.get(question.columns[place], "")) for place in places)
         return _text(tuple(folded(cell, fold) if cell else cell for cell, fold in cells))
 
     keys = [order_key(row) for row in sql]
@@ -75,16 +77,16 @@ def _text(row: Row) -> str:
 def plain(value: AttributeValue | None) -> str:
     if value is None:
         return "NULL"
-    ((kind, held),) = value.items()
+    ((kind, content),) = value.items()
     if kind == "N":
-        return f"N{Decimal(held).normalize():f}"
+        return f"N{Decimal(content).normalize():f}"
     if kind == "SS":
-        return f"SS{sorted(held)}"
-    return f"{kind}{held}"
+        return f"SS{sorted(content)}"
+    return f"{kind}{content}"
 
 
-def shown(row: Row, names: Sequence[str]) -> str:
-    """A row for people."""
+def format_row(row: Row, names: Sequence[str]) -> str:
+    """Formats a row for people."""
     cells = (
         f"{name}={'NULL' if value is None else next(iter(value.values()))}"
         for name, value in zip(names, row, strict=False)

@@ -1,4 +1,4 @@
-"""What callers pass and requests bring: values, rows, and how the source compares them."""
+"""Values that callers pass, rows that requests return, and how the source compares them."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ from partita_migrate.understanding.statements.literal_values import folded
 from partita_migrate.understanding.statements.resolved_statements import Parameter
 
 Values = Mapping[str, AttributeValue | None]
-"""What a caller passes, by the parameters' names."""
+"""A caller's values by parameter name."""
 Row = tuple[AttributeValue | None, ...]
 Cells = dict[ColumnRef, AttributeValue | None]
-"""Columns of one row, as far as requests have brought them."""
+"""Columns of one row, as far as requests have returned them."""
 
 
 class RequestNotPossible(Exception):
-    """A request that the design cannot even send; the text says why."""
+    """Raised for a request that cannot even be sent; the message says why."""
 
 
 def comparable(value: AttributeValue, fold: str) -> tuple[int, Any]:
-    """What sorts as the source sorts a value; `fold`: how its collation compares texts."""
+    """Returns a key that sorts as the source sorts the value; `fold` is how its collation compares
+    texts."""
     if "BOOL" in value:
         return 0, Decimal(int(value["BOOL"]))
     if fold and "S" in value:
@@ -34,7 +35,7 @@ def comparable(value: AttributeValue, fold: str) -> tuple[int, Any]:
 
 
 def nulls_before(dialect: str) -> int:
-    """-1 where NULL is sorted before all values, and 1 where it is sorted behind them."""
+    """Returns -1 where NULL sorts before all values, and 1 where it sorts after them."""
     return 1 if dialect == "postgresql" else -1
 
 

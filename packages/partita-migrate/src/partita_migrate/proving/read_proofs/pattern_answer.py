@@ -1,4 +1,4 @@
-"""The rows that an application has after all requests of a pattern, also of alternatives (OR)."""
+"""Merges the rows of all requests of a pattern, including those of its alternatives (OR)."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from partita_migrate.proving.read_proofs.answer_rows import (
     nulls_before,
 )
 from partita_migrate.proving.read_proofs.read_requests import ReadRequests
-from partita_migrate.proving.read_proofs.row_combiner import Known, RowCombiner
+from partita_migrate.proving.read_proofs.row_combiner import FetchedItems, RowCombiner
 from partita_migrate.proving.sandbox.private_dynamodb import DynamoDBClient
 from partita_migrate.understanding.schema.inventory import Inventory
 from partita_migrate.understanding.statements.resolved_statements import ResolvedQuery
 
 
 class PatternAnswer:
-    """Sends the requests of one pattern, and makes rows of what they bring."""
+    """Sends the requests of one pattern and makes rows of their items."""
 
     def __init__(
         self,
@@ -36,73 +36,75 @@ class PatternAnswer:
         accesses: Sequence[PatternAccess],
         prefix: str = "",
     ) -> None:
-        """NotServed or Refused when the accesses do not answer the question."""
+        """Raises NotServed or RequestNotPossible when the accesses do not answer the statement."""
         self.question = question
         self.planner = planner
         self.dialect = inventory.dialect
         self.parts: list[tuple[ReadRequests, RowCombiner]] = []
-        for asked, own in zip(branches(question), _grouped(accesses, question), strict=True):
+        for branch, own in zip(
+            branches(question), _group_by_alternative(accesses, question), strict=True
+        ):
             first, *others = own
             table = design.table(first.table)
             if first.request not in READS or table is None:
-                raise RequestNotPossible(f"{first.request} is no read")
-            brought = planner.brought(asked, own)
+                raise RequestNotPossible(f"{first.request} is not a read")
+            brought = planner.brought(branch, own)
             self.parts.append(
                 (
                     ReadRequests(server, inventory, table, first, brought.asked, prefix),
-                    RowCombiner(server, design, asked, brought, others, prefix),
+                    RowCombiner(server, design, branch, brought, others, prefix),
                 )
             )
 
     def rows(self, values: Values, *, page_items: int | None = None) -> list[Row]:
-        """`page_items` reads in pages of so many."""
+        """Returns the rows; `page_items` reads in pages of that size."""
         if len(self.parts) == 1:
             ((asking, combining),) = self.parts
             return combining.rows(asking.items(values, page_items=page_items))
-        found: dict[str, Row] = {}
-        known: Known = {}
+        rows_by_item: dict[str, Row] = {}
+        fetched: FetchedItems = {}
         for asking, combining in self.parts:
             for item in asking.items(values, page_items=page_items):
-                for row in combining.rows([item], known):
-                    found.setdefault(_identity(asking, item), row)
-        rows = sorted(found.values(), key=cmp_to_key(self._compared))
+                for row in combining.rows([item], fetched):
+                    rows_by_item.setdefault(_identity(asking, item), row)
+        rows = sorted(rows_by_item.values(), key=cmp_to_key(self._compared))
         skips = count_of(self.question.offset, values) or 0
         first = count_of(self.question.limit, values)
         return rows[skips : None if first is None else first + skips]
 
     def _compared(self, left: Row, right: Row) -> int:
-        """In the order of the question, as the source sorts."""
+        """Compares rows in the statement's order, as the source sorts."""
         places = {ref: place for place, ref in enumerate(self.question.columns)}
         for sorting in self.question.order:
             sign = -1 if sorting.is_descending else 1
-            one, other = left[places[sorting.ref]], right[places[sorting.ref]]
-            if one is None or other is None:
-                if one is not other:
-                    return sign * nulls_before(self.dialect) * (1 if one is None else -1)
+            value, other_value = left[places[sorting.ref]], right[places[sorting.ref]]
+            if value is None or other_value is None:
+                if value is not other_value:
+                    return sign * nulls_before(self.dialect) * (1 if value is None else -1)
                 continue
             fold = self.planner.fold(sorting.ref)
-            ours, theirs = comparable(one, fold), comparable(other, fold)
+            ours, theirs = comparable(value, fold), comparable(other_value, fold)
             if ours != theirs:
                 return sign * (-1 if ours < theirs else 1)
         return 0
 
 
-def _grouped(
+def _group_by_alternative(
     accesses: Sequence[PatternAccess], question: ResolvedQuery
 ) -> list[list[PatternAccess]]:
-    """By alternative; each begins with the request that finds its items."""
+    """Groups accesses by alternative; each group begins with the request that finds its items."""
     groups: dict[int, list[PatternAccess]] = {}
     for access in accesses:
         groups.setdefault(access.alternative, []).append(access)
-    found = [groups[number] for number in sorted(groups)]
-    if any(not one.for_each for own in found for one in own[1:]):
+    alternatives = [groups[number] for number in sorted(groups)]
+    if any(not access.for_each for own in alternatives for access in own[1:]):
         raise RequestNotPossible("it takes several requests, whose rows an application combines")
-    if len(found) != max(len(question.alternatives), 1):
+    if len(alternatives) != max(len(question.alternatives), 1):
         raise RequestNotPossible(
             f"the statement has {max(len(question.alternatives), 1)} alternatives, and the model"
-            f" requests for {len(found)}"
+            f" requests for {len(alternatives)}"
         )
-    return found
+    return alternatives
 
 
 def _identity(asking: ReadRequests, item: Item) -> str:

@@ -1,4 +1,5 @@
-"""The proof of a read: the statement on the source, the design's request on the tables."""
+"""The proof of a read: the statement runs on the source, the design's requests run on the
+tables."""
 
 from __future__ import annotations
 
@@ -17,13 +18,12 @@ from partita_migrate.proving.parameter_sets.parameter_draw import ParameterDraw,
 from partita_migrate.proving.proof_run.proof_results import AnswerDifference, PatternProof
 from partita_migrate.proving.read_proofs.answer_comparison import (
     SHOWN_ROWS,
-    Row,
     difference,
+    format_row,
     plain,
-    shown,
 )
-from partita_migrate.proving.read_proofs.answer_rows import RequestNotPossible
-from partita_migrate.proving.read_proofs.exists_filter import ExistsFilter, narrowed
+from partita_migrate.proving.read_proofs.answer_rows import RequestNotPossible, Row
+from partita_migrate.proving.read_proofs.exists_filter import ExistsFilter, answer_of
 from partita_migrate.proving.read_proofs.pattern_answer import PatternAnswer
 from partita_migrate.proving.sandbox.private_dynamodb import DynamoDBClient
 from partita_migrate.proving.sandbox.source_snapshot import SourceSnapshot
@@ -37,6 +37,8 @@ PAGE_ITEMS = 2
 
 
 class ReadProof:
+    """Proves the read statements of a design."""
+
     def __init__(
         self,
         design: Design,
@@ -69,16 +71,18 @@ class ReadProof:
         try:
             finest = self.planner.finest(exists_subqueries.plain(question))
             sets = self.draw.sets(question, finest)
-            answering = narrowed(self.planner, question, accesses, self._answering)
+            answering = answer_of(self.planner, question, accesses, self._answering)
         except (NotServed, RequestNotPossible) as reason:
             return self._unproven(pattern, question, str(reason))
         before = self.server.calls
-        found: list[AnswerDifference] = []
+        differences: list[AnswerDifference] = []
         cases: list[str] = []
         total = 0
-        for position, one in enumerate(sets):
+        for position, parameter_set in enumerate(sets):
             try:
-                rows, differs = self._compare(question, one, answering, is_paged=not position)
+                rows, differs = self._compare(
+                    question, parameter_set, answering, is_paged=not position
+                )
             except SourceError as error:
                 if self.snapshot.source.is_lost:
                     raise
@@ -86,24 +90,24 @@ class ReadProof:
                     return self._unproven(
                         pattern, question, f"the source refused the statement: {error}"
                     )
-                # Values that the source does not take tell nothing.
-                cases.append(f"{one.case}: refused by the source")
+                # There is nothing to compare with for values that the source does not accept.
+                cases.append(f"{parameter_set.case}: refused by the source")
                 continue
-            cases.append(f"{one.case}: {rows} rows")
+            cases.append(f"{parameter_set.case}: {rows} rows")
             total += rows
-            if differs is not None and len(found) < DIFFERENCES_MAX:
-                found.append(replaced(differs, line=line))
+            if differs is not None and len(differences) < DIFFERENCES_MAX:
+                differences.append(replaced(differs, line=line))
         return PatternProof(
             pattern=pattern.name,
             operation=pattern.operation,
-            verdict="differs" if found else "proven",
-            why="" if total or found else "every answer was empty: the rows tell little",
+            verdict="differs" if differences else "proven",
+            why="" if total or differences else "every answer was empty, which proves little",
             statement=self._statement(question),
             cases=cases,
             rows=total,
             requests=self.server.calls - before,
             finish=self._finish(question),
-            differences=found,
+            differences=differences,
         )
 
     def _answering(
@@ -134,64 +138,74 @@ class ReadProof:
     def _compare(
         self,
         question: ResolvedQuery,
-        one: ParameterSet,
+        parameter_set: ParameterSet,
         answering: PatternAnswer | ExistsFilter,
         *,
         is_paged: bool,
     ) -> tuple[int, AnswerDifference | None]:
-        sql = self.snapshot.answer(question, one.values)
+        sql = self.snapshot.answer(question, parameter_set.values)
         columns = [str(ref) for ref in question.columns]
         try:
-            found = answering.rows(one.values)
-            what = self._difference(question, one, sql, found)
+            rows = answering.rows(parameter_set.values)
+            what = self._difference(question, parameter_set, sql, rows)
+            # A request that is right in one page may be wrong in several, when a limit or a filter
+            # is applied to each of them.
             if not what and is_paged:
-                paged = answering.rows(one.values, page_items=PAGE_ITEMS)
-                what = self._difference(question, one, sql, paged)
+                paged = answering.rows(parameter_set.values, page_items=PAGE_ITEMS)
+                what = self._difference(question, parameter_set, sql, paged)
                 what = f"read in pages of {PAGE_ITEMS}: {what}" if what else ""
         except (ClientError, NotEncodable, RequestNotPossible) as error:
             return len(sql), self._differs(
-                one, f"the request was refused: {error}", sql, [], columns
+                parameter_set, f"the request was refused: {error}", sql, [], columns
             )
-        return len(sql), self._differs(one, what, sql, found, columns) if what else None
+        return len(sql), self._differs(parameter_set, what, sql, rows, columns) if what else None
 
     def _difference(
-        self, question: ResolvedQuery, one: ParameterSet, sql: list[Row], items: list[Row]
+        self, question: ResolvedQuery, parameter_set: ParameterSet, sql: list[Row], items: list[Row]
     ) -> str:
         limit = question.limit
         if isinstance(limit, Parameter):
-            value = one.values.get(limit.name)
+            value = parameter_set.values.get(limit.name)
             limit = int(value["N"]) if value is not None else None
         is_cut = (limit is not None and len(sql) >= limit) or question.offset is not None
         folds = {ref: self.planner.fold(ref) for ref in question.columns}
         what = difference(question, sql, items, is_cut=is_cut, folds=folds)
         if not what and is_cut and items:
-            what = self._are_among_all(question, one, items)
+            what = self._are_among_all(question, parameter_set, items)
         return what
 
-    def _are_among_all(self, question: ResolvedQuery, one: ParameterSet, items: list[Row]) -> str:
-        """Rows that tie at the cut may be others: any that the statement without it gives."""
+    def _are_among_all(
+        self, question: ResolvedQuery, parameter_set: ParameterSet, items: list[Row]
+    ) -> str:
+        """Checks rows that tie where the limit cuts: each must be in the statement's answer without
+        its limit."""
         assert question.tree is not None
         tree = question.tree.copy()
         tree.set("limit", None)
         tree.set("offset", None)
         whole = replace(question, limit=None, offset=None, tree=tree)
-        rows = self.snapshot.answer(whole, one.values)
-        known = {repr(_normal(row)) for row in rows}
-        strange = [row for row in items if repr(_normal(row)) not in known]
+        rows = self.snapshot.answer(whole, parameter_set.values)
+        all_rows = {repr(_normal(row)) for row in rows}
+        strange = [row for row in items if repr(_normal(row)) not in all_rows]
         return f"{len(strange)} rows are not in the answer without its limit" if strange else ""
 
     def _differs(
-        self, one: ParameterSet, what: str, sql: list[Row], items: list[Row], columns: list[str]
+        self,
+        parameter_set: ParameterSet,
+        what: str,
+        sql: list[Row],
+        items: list[Row],
+        columns: list[str],
     ) -> AnswerDifference:
         return AnswerDifference(
-            case=one.case,
+            case=parameter_set.case,
             parameters={
                 name: "NULL" if value is None else str(next(iter(value.values())))
-                for name, value in one.values.items()
+                for name, value in parameter_set.values.items()
             },
             what=what,
-            sql=[shown(row, columns) for row in sql[:SHOWN_ROWS]],
-            items=[shown(row, columns) for row in items[:SHOWN_ROWS]],
+            sql=[format_row(row, columns) for row in sql[:SHOWN_ROWS]],
+            items=[format_row(row, columns) for row in items[:SHOWN_ROWS]],
         )
 
 

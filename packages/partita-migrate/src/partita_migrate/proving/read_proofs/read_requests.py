@@ -1,4 +1,5 @@
-"""A request of a design, sent with what a caller passes: the items that the application has."""
+"""Sends a request of a design with a caller's values, and returns the items that the application
+ends up with."""
 
 from __future__ import annotations
 
@@ -39,8 +40,8 @@ from partita_migrate.understanding.statements.resolved_statements import (
     ResolvedQuery,
 )
 
-Given = dict[str, list[AttributeValue]]
-"""Values by the names that the requests of a model use; several of IN."""
+NamedValues = dict[str, list[AttributeValue]]
+"""Values by the names that the model's requests use; IN has several."""
 
 _END = re.compile(r"\.(from|to)(\.\d+)?$")
 _LOW = (">", ">=")
@@ -61,7 +62,7 @@ class ReadRequests:
         question: ResolvedQuery,
         prefix: str = "",
     ) -> None:
-        """`question`: as it is asked of the items that the access reads."""
+        """`question` is the part of the statement that the access's items answer."""
         self.question = question
         self.server = server
         self.inventory = inventory
@@ -72,46 +73,47 @@ class ReadRequests:
         assert entity is not None
         self.entity: Entity = entity
         self.columns = {
-            ColumnRef(one.name, column.name): column
-            for one in inventory.tables
-            for column in one.columns
+            ColumnRef(source_table.name, column.name): column
+            for source_table in inventory.tables
+            for column in source_table.columns
         }
 
     def items(self, values: Values, *, page_items: int | None = None) -> list[Item]:
-        """What the application ends up with; `page_items` reads in pages of so many."""
+        """Returns the items that the application ends up with; `page_items` reads in pages of that
+        size."""
         question = self.question
-        given = self._given(question, values)
-        if given is None:
+        named_values = self._name_parameters(question, values)
+        if named_values is None:
             return []
         access = self.access
         first, skips = count_of(question.limit, values), count_of(question.offset, values) or 0
-        wanted = None if first is None else first + skips
-        found = self._read(given, wanted, page_items)
+        items_needed = None if first is None else first + skips
+        items = self._read(named_values, items_needed, page_items)
         if access.sorts:
-            found.sort(key=cmp_to_key(self._compared))
-        return found[skips : None if first is None else wanted]
+            items.sort(key=cmp_to_key(self._compared))
+        return items[skips : None if first is None else items_needed]
 
     # What the caller passes.
 
-    def _given(self, question: ResolvedQuery, values: Values) -> Given | None:
-        """None when a value is NULL, which no comparison finds."""
-        given: Given = {}
+    def _name_parameters(self, question: ResolvedQuery, values: Values) -> NamedValues | None:
+        """Returns the caller's values by name; None when a value is NULL, which matches nothing."""
+        named_values: NamedValues = {}
         self._nulls: set[str] = set()
         for test in question.tests:
-            found = [self._value(test, one, values) for one in test.values]
-            found_all = list(found)
+            values_of_test = [self._value(test, value, values) for value in test.values]
+            all_values = list(values_of_test)
             if test.operator in ("in", "not in"):
-                if test.operator == "not in" and None in found:
+                if test.operator == "not in" and None in values_of_test:
                     return None
-                found = [one for one in found if one is not None]
-                if not found and test.operator == "in":
+                values_of_test = [value for value in values_of_test if value is not None]
+                if not values_of_test and test.operator == "in":
                     return None
-            known = [one for one in found if one is not None]
-            if len(known) < len(found):
+            non_null = [value for value in values_of_test if value is not None]
+            if len(non_null) < len(values_of_test):
                 return None
             for ref in question.same(test.ref):
-                self._name_values(given, ref, test, found_all, known)
-        return given
+                self._name_values(named_values, ref, test, all_values, non_null)
+        return named_values
 
     def _value(
         self, test: ColumnTest, value: Parameter | Constant, values: Values
@@ -123,95 +125,102 @@ class ReadRequests:
 
     def _name_values(
         self,
-        given: Given,
+        named_values: NamedValues,
         ref: ColumnRef,
         test: ColumnTest,
         values: list[AttributeValue | None],
-        known: list[AttributeValue],
+        non_null: list[AttributeValue],
     ) -> None:
         names = [str(ref)]
         if ref.table == self.entity.source:
             names.append(str(ColumnRef("", ref.column)))
         for name in names:
             if test.operator == "in":
-                given[name + test.first_suffix] = known
-            for place, (value, held) in enumerate(zip(test.values, values, strict=True)):
+                named_values[name + test.first_suffix] = non_null
+            for place, (value, value_passed) in enumerate(zip(test.values, values, strict=True)):
                 if isinstance(value, Parameter):
                     suffix = test.suffix(value)
                 elif test.operator in (*_LOW, *_HIGH, "between"):
-                    # No request names it; it tells which buckets to read.
+                    # No request uses the constant by name, but it limits the buckets to read.
                     suffix = ".to" if test.operator in _HIGH or place else ".from"
                 else:
                     continue
-                if held is None:
+                if value_passed is None:
                     self._nulls.add(name + suffix)
                 else:
-                    given.setdefault(name + suffix, [held])
+                    named_values.setdefault(name + suffix, [value_passed])
 
     # Sending.
 
-    def _read(self, given: Given, wanted: int | None, page_items: int | None) -> list[Item]:
-        found: list[Item] = []
-        for one in self._each(given):
+    def _read(
+        self, named_values: NamedValues, items_needed: int | None, page_items: int | None
+    ) -> list[Item]:
+        items: list[Item] = []
+        for request_values in self._each_request(named_values):
             if self.access.request == "GetItem":
-                found += self._get(one)
+                items += self._get(request_values)
             else:
-                found += self._query(one, given, wanted, page_items)
-            if self._is_in_order and wanted is not None and len(found) >= wanted:
+                items += self._query(request_values, named_values, items_needed, page_items)
+            if self._is_in_order and items_needed is not None and len(items) >= items_needed:
                 break
-        return found
+        return items
 
     @property
     def _is_in_order(self) -> bool:
-        """Whether what later requests bring comes after what earlier ones brought."""
-        names = [part.name for one in self.access.key for part in template_fields(one.value)]
+        """True when later requests return items that sort after those of earlier ones."""
+        names = [
+            part.name for condition in self.access.key for part in template_fields(condition.value)
+        ]
         return not self.access.sorts and any(name.endswith(BUCKET) for name in names)
 
-    def _each(self, given: Given) -> Iterator[dict[str, AttributeValue]]:
-        """One for every value of an IN, and for every shard."""
+    def _each_request(self, named_values: NamedValues) -> Iterator[dict[str, AttributeValue]]:
+        """Yields the values of each request: one for every value of an IN and every shard."""
         names = dict.fromkeys(
-            part.name for one in self.access.key for part in template_fields(one.value)
+            part.name for condition in self.access.key for part in template_fields(condition.value)
         )
         options: list[list[tuple[str, AttributeValue]]] = []
         for name in names:
             if name == SHARD:
-                keys = (self.entity.attribute(one.attribute) for one in self.access.key)
+                keys = (self.entity.attribute(condition.attribute) for condition in self.access.key)
                 count = max((key.shards for key in keys if key is not None), default=1)
                 values: list[AttributeValue] = [{"S": str(number)} for number in range(count)]
             elif name.endswith(BUCKET):
-                values = list(self._buckets(name, given))
-            elif name in given:
-                values = given[name]
+                values = list(self._buckets(name, named_values))
+            elif name in named_values:
+                values = named_values[name]
             else:
                 raise RequestNotPossible(
                     f"the request needs {{{name}}}, which the pattern does not give"
                 )
             unique = {str(sorted(value.items())): value for value in values}
             options.append([(name, value) for value in unique.values()])
-        seen: set[str] = set()
+        sent_keys: set[str] = set()
         for chosen in product(*options):
-            given_one = dict(chosen)
-            if any(self._is_empty_key(one, given_one) for one in self.access.key):
-                # The service has no empty keys, and refuses to look for one.
+            request_values = dict(chosen)
+            if any(self._is_empty_key(condition, request_values) for condition in self.access.key):
+                # DynamoDB has no empty keys, and refuses to look for one.
                 continue
-            # Values that a collation takes for the same have one key.
+            # Values that the collation considers equal have the same key; it is read once.
             try:
-                key = repr([self._filled(one.value, given_one) for one in self.access.key])
+                key = repr(
+                    [self._fill(condition.value, request_values) for condition in self.access.key]
+                )
             except NotEncodable:
-                # No row has a value that the key does not hold.
+                # The key cannot represent this value, so no row has it.
                 continue
-            if key not in seen:
-                seen.add(key)
-                yield given_one
+            if key not in sent_keys:
+                sent_keys.add(key)
+                yield request_values
 
-    def _buckets(self, name: str, given: Given) -> Iterator[AttributeValue]:
-        """A date of each bucket that rows may be in: of all, or of the range that is asked for."""
+    def _buckets(self, name: str, named_values: NamedValues) -> Iterator[AttributeValue]:
+        """Yields a date in each bucket that matching rows may be in: all, or those of the requested
+        range."""
         key = self.access.key[0]
         attribute = self._attribute(key.attribute)
-        (part,) = [one for one in template_fields(key.value) if one.name == name]
+        (part,) = [field for field in template_fields(key.value) if field.name == name]
         column = name.removesuffix(BUCKET)
         first, last = attribute.first, attribute.last
-        for bound, values in given.items():
+        for bound, values in named_values.items():
             end = _END.search(bound)
             if end is None or bound[: end.start()] != column:
                 continue
@@ -223,203 +232,243 @@ class ReadRequests:
         for day in buckets(part.format, first, last, is_descending=self.access.is_descending):
             yield {"S": day}
 
-    def _is_empty_key(self, one: AccessCondition, given: Mapping[str, AttributeValue]) -> bool:
-        if one.comparison != "=":
+    def _is_empty_key(
+        self, condition: AccessCondition, named_values: Mapping[str, AttributeValue]
+    ) -> bool:
+        if condition.comparison != "=":
             return False
-        parts = template_fields(one.value)
-        is_alone = len(parts) == 1 and one.value.startswith("{") and one.value.endswith("}")
-        # Of blanks alone, a collation may leave nothing.
+        parts = template_fields(condition.value)
+        is_alone = (
+            len(parts) == 1 and condition.value.startswith("{") and condition.value.endswith("}")
+        )
+        # A collation may ignore blanks, which leaves nothing of a blank text.
         return (
             is_alone
-            and given[parts[0].name].keys() <= {"S", "B"}
-            and not self._filled(one.value, given)
+            and named_values[parts[0].name].keys() <= {"S", "B"}
+            and not self._fill(condition.value, named_values)
         )
 
-    def _filled(self, template: str, given: Mapping[str, AttributeValue]) -> str:
-        return filled(template, lambda part: _part_text(part, given[part.name]))
+    def _fill(self, template: str, named_values: Mapping[str, AttributeValue]) -> str:
+        return filled(template, lambda part: _part_text(part, named_values[part.name]))
 
     def _attribute(self, name: str) -> ItemAttribute:
-        found = self.entity.attribute(name)
-        if found is None:
+        attribute = self.entity.attribute(name)
+        if attribute is None:
             raise RequestNotPossible(f"{self.entity.name} has no attribute {name!r}")
-        return found
+        return attribute
 
     def _operand(
-        self, attribute: ItemAttribute, template: str, given: Mapping[str, AttributeValue]
+        self, attribute: ItemAttribute, template: str, named_values: Mapping[str, AttributeValue]
     ) -> AttributeValue:
-        """A value of a condition, of the attribute's type."""
+        """Returns the value of a condition, in the attribute's type."""
         parts = template_fields(template)
         for part in parts:
-            if part.name not in given:
+            if part.name not in named_values:
                 raise RequestNotPossible(
                     f"the request needs {{{part.name}}}, which the pattern does not give"
                 )
         is_text = attribute.template is not None or attribute.constant is not None
         if len(parts) == 1 and template.startswith("{") and template.endswith("}") and not is_text:
-            return of_type(attribute.type, given[parts[0].name])
+            return of_type(attribute.type, named_values[parts[0].name])
         if not parts and attribute.type == "BOOL":
             return {"BOOL": template in ("True", "true", "1")}
-        text = filled(template, lambda part: _part_text(part, given[part.name]))
+        text = filled(template, lambda part: _part_text(part, named_values[part.name]))
         return {attribute.type: text}
 
-    def _key(self, given: Mapping[str, AttributeValue]) -> Item:
+    def _key(self, named_values: Mapping[str, AttributeValue]) -> Item:
         return {
-            one.attribute: self._operand(self._attribute(one.attribute), one.value, given)
-            for one in self.access.key
+            condition.attribute: self._operand(
+                self._attribute(condition.attribute), condition.value, named_values
+            )
+            for condition in self.access.key
         }
 
-    def _get(self, given: Mapping[str, AttributeValue]) -> list[Item]:
+    def _get(self, named_values: Mapping[str, AttributeValue]) -> list[Item]:
         answer = self.server.call(
-            "GetItem", TableName=self.prefix + self.table.name, Key=self._key(given)
+            "GetItem", TableName=self.prefix + self.table.name, Key=self._key(named_values)
         )
         return [answer["Item"]] if "Item" in answer else []
 
     def _query(
         self,
-        given: dict[str, AttributeValue],
-        all_given: Given,
-        wanted: int | None,
+        request_values: dict[str, AttributeValue],
+        all_values: NamedValues,
+        items_needed: int | None,
         page_items: int | None,
     ) -> list[Item]:
         access = self.access
-        flat = {name: values[0] for name, values in all_given.items()} | given
+        flat = {name: values[0] for name, values in all_values.items()} | request_values
         request: dict[str, Any] = {"TableName": self.prefix + self.table.name}
         if access.index:
             request["IndexName"] = access.index
         expression = _Expression()
-        conditions = [self._key_condition(expression, one, flat) for one in access.key]
+        conditions = [self._key_condition(expression, condition, flat) for condition in access.key]
         if None in conditions:
             return []
         if conditions:
-            request["KeyConditionExpression"] = " AND ".join(one for one in conditions if one)
+            request["KeyConditionExpression"] = " AND ".join(
+                condition for condition in conditions if condition
+            )
             request["ScanIndexForward"] = not access.is_descending
-        if any(self._is_reversed(one, all_given, flat) for one in access.filter):
+        if any(self._is_reversed(condition, all_values, flat) for condition in access.filter):
             return []
-        tests = [self._filter(expression, one, all_given, flat) for one in access.filter]
+        tests = [
+            self._filter(expression, condition, all_values, flat) for condition in access.filter
+        ]
         if tests:
             request["FilterExpression"] = " AND ".join(tests)
         if expression.names:
             request["ExpressionAttributeNames"] = expression.names
         if expression.values:
             request["ExpressionAttributeValues"] = expression.values
-        is_limited = wanted is not None and not access.sorts
+        is_limited = items_needed is not None and not access.sorts
         if page_items is not None:
             request["Limit"] = page_items
         elif is_limited and access.limit is not None:
             request["Limit"] = max(access.limit, 1)
-        found: list[Item] = []
+        items: list[Item] = []
         while True:
             answer = self.server.call(access.request, **request)
-            found += [item for item in answer["Items"] if self._passes(item, all_given, flat)]
-            is_enough = is_limited and wanted is not None and len(found) >= wanted
+            items += [item for item in answer["Items"] if self._passes(item, all_values, flat)]
+            is_enough = is_limited and items_needed is not None and len(items) >= items_needed
             if "LastEvaluatedKey" not in answer or is_enough:
-                return found
+                return items
             request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
 
     def _key_condition(
-        self, expression: _Expression, one: AccessCondition, given: Mapping[str, AttributeValue]
+        self,
+        expression: _Expression,
+        condition: AccessCondition,
+        named_values: Mapping[str, AttributeValue],
     ) -> str | None:
-        """None for a range whose end is before its beginning: the service refuses to look. Empty
-        for one that has all."""
-        attribute = self._attribute(one.attribute)
-        if one.comparison == "between":
-            ends = [self._operand(attribute, part, given) for part in one.value.split(" and ")]
+        """Returns a key condition.
+
+        None for a range that ends before it begins, which DynamoDB refuses; empty for one that
+        includes all keys.
+        """
+        attribute = self._attribute(condition.attribute)
+        if condition.comparison == "between":
+            ends = [
+                self._operand(attribute, part, named_values)
+                for part in condition.value.split(" and ")
+            ]
             if order(ends[0]) > order(ends[-1]):
                 return None
-            name = expression.name(one.attribute)
+            name = expression.name(condition.attribute)
             if ends[0] == {"S": ""}:
                 return f"{name} <= {expression.value(ends[-1])}"
             first, last = map(expression.value, ends)
             return f"{name} BETWEEN {first} AND {last}"
-        form = _KEY_OPERATORS.get(one.comparison)
+        form = _KEY_OPERATORS.get(condition.comparison)
         if form is None:
-            raise RequestNotPossible(f"{one.comparison} is no comparison of a key")
-        operand = self._operand(attribute, one.value, given)
+            raise RequestNotPossible(
+                f"{condition.comparison} is not a comparison that a key condition can make"
+            )
+        operand = self._operand(attribute, condition.value, named_values)
         if operand in ({"S": ""}, {"B": ""}):
-            # Every key is behind an empty one, which the service refuses to compare with.
-            return "" if one.comparison in _LOW else None
-        return form.format(expression.name(one.attribute), expression.value(operand))
+            # Every key sorts after the empty one, with which DynamoDB refuses to compare.
+            return "" if condition.comparison in _LOW else None
+        return form.format(expression.name(condition.attribute), expression.value(operand))
 
     # Tests after reading.
 
     def _filter(
         self,
         expression: _Expression,
-        one: AccessCondition,
-        given: Given,
+        condition: AccessCondition,
+        all_values: NamedValues,
         flat: Mapping[str, AttributeValue],
     ) -> str:
-        name = expression.name(one.attribute)
-        if one.comparison == "exists":
+        name = expression.name(condition.attribute)
+        if condition.comparison == "exists":
             return f"attribute_exists({name})"
-        if one.comparison == "not_exists":
+        if condition.comparison == "not_exists":
             return f"attribute_not_exists({name})"
-        values = [expression.value(value) for value in self._operands(one, given, flat)]
-        if one.comparison == "between":
+        values = [expression.value(value) for value in self._operands(condition, all_values, flat)]
+        if condition.comparison == "between":
             return f"{name} BETWEEN {values[0]} AND {values[1]}"
-        if one.comparison == "in":
+        if condition.comparison == "in":
             return f"{name} IN ({', '.join(values)})"
-        if one.comparison == "not in":
-            # A NULL is in no list and outside of none.
+        if condition.comparison == "not in":
+            # In SQL, NULL is neither IN a list nor NOT IN one.
             return f"(attribute_exists({name}) AND NOT {name} IN ({', '.join(values)}))"
-        if one.comparison == "<>":
+        if condition.comparison == "<>":
             return f"(attribute_exists({name}) AND {name} <> {values[0]})"
-        if one.comparison == "begins_with":
+        if condition.comparison == "begins_with":
             return f"begins_with({name}, {values[0]})"
-        return f"{name} {one.comparison} {values[0]}"
+        return f"{name} {condition.comparison} {values[0]}"
 
     def _is_reversed(
-        self, one: AccessCondition, given: Given, flat: Mapping[str, AttributeValue]
+        self,
+        condition: AccessCondition,
+        all_values: NamedValues,
+        flat: Mapping[str, AttributeValue],
     ) -> bool:
-        """A range whose end is before its beginning, which the service refuses to test."""
-        if one.comparison != "between":
+        """True for a range that ends before it begins, which DynamoDB refuses to test."""
+        if condition.comparison != "between":
             return False
-        first, last = self._operands(one, given, flat)
+        first, last = self._operands(condition, all_values, flat)
         return order(first) > order(last)
 
     def _operands(
-        self, one: AccessCondition, given: Given, flat: Mapping[str, AttributeValue]
+        self,
+        condition: AccessCondition,
+        all_values: NamedValues,
+        flat: Mapping[str, AttributeValue],
     ) -> list[AttributeValue]:
-        attribute = self._attribute(one.attribute)
-        if one.comparison in ("in", "not in"):
-            # A NULL among them finds nothing.
+        attribute = self._attribute(condition.attribute)
+        if condition.comparison in ("in", "not in"):
+            # NULL in a list matches nothing.
             texts = [
                 text
-                for text in one.value.split(" or ")
+                for text in condition.value.split(" or ")
                 if not any(part.name in self._nulls for part in template_fields(text))
             ]
         else:
-            texts = one.value.split(" and ") if one.comparison == "between" else [one.value]
+            texts = (
+                condition.value.split(" and ")
+                if condition.comparison == "between"
+                else [condition.value]
+            )
         return [self._operand(attribute, text, flat) for text in texts]
 
-    def _passes(self, item: Item, given: Given, flat: Mapping[str, AttributeValue]) -> bool:
-        """The tests that the application makes itself."""
+    def _passes(
+        self, item: Item, all_values: NamedValues, flat: Mapping[str, AttributeValue]
+    ) -> bool:
+        """Applies the conditions that the application tests itself."""
         return all(
-            self._holds(one, item.get(one.attribute), self._operands(one, given, flat))
-            for one in self.access.tested
+            self._holds(
+                condition,
+                item.get(condition.attribute),
+                self._operands(condition, all_values, flat),
+            )
+            for condition in self.access.tested
         )
 
     def _holds(
-        self, one: AccessCondition, value: AttributeValue | None, operands: list[AttributeValue]
+        self,
+        condition: AccessCondition,
+        value: AttributeValue | None,
+        operands: list[AttributeValue],
     ) -> bool:
         if value is None:
             return False
-        fold = self._fold(one.attribute)
-        if one.comparison == "begins_with":
+        fold = self._fold(condition.attribute)
+        if condition.comparison == "begins_with":
             return is_beginning(plain_text(operands[0]), plain_text(value), fold)
-        held, *wanted = (comparable(each, fold) for each in (value, *operands))
+        current, *bounds = (comparable(each, fold) for each in (value, *operands))
         comparisons = {
-            "=": lambda: held == wanted[0],
-            "<>": lambda: held != wanted[0],
-            "<": lambda: held < wanted[0],
-            "<=": lambda: held <= wanted[0],
-            ">": lambda: held > wanted[0],
-            ">=": lambda: held >= wanted[0],
-            "between": lambda: wanted[0] <= held <= wanted[-1],
-            "in": lambda: held in wanted,
-            "not in": lambda: held not in wanted,
+            "=": lambda: current == bounds[0],
+            "<>": lambda: current != bounds[0],
+            "<": lambda: current < bounds[0],
+            "<=": lambda: current <= bounds[0],
+            ">": lambda: current > bounds[0],
+            ">=": lambda: current >= bounds[0],
+            "between": lambda: bounds[0] <= current <= bounds[-1],
+            "in": lambda: current in bounds,
+            "not in": lambda: current not in bounds,
         }
-        return bool(comparisons[one.comparison]())
+        return bool(comparisons[condition.comparison]())
 
     def _fold(self, name: str) -> str:
         attribute = self.entity.attribute(name)
@@ -432,25 +481,26 @@ class ReadRequests:
         return self.columns.get(ColumnRef.parse(attribute.column))
 
     def _compared(self, left: Item, right: Item) -> int:
-        """In the order of `sorts`; NULL first, but last on PostgreSQL."""
+        """Compares items in the order of `sorts`; NULL comes first, on PostgreSQL last."""
         for text in self.access.sorts:
             name = text.removesuffix(" desc")
             sign = -1 if text.endswith(" desc") else 1
-            one, other = left.get(name), right.get(name)
-            if one is None or other is None:
-                if (one is None) == (other is None):
+            value, other_value = left.get(name), right.get(name)
+            if value is None or other_value is None:
+                if (value is None) == (other_value is None):
                     continue
                 before = nulls_before(self.inventory.dialect)
-                return sign * (before if one is None else -before)
+                return sign * (before if value is None else -before)
             fold = self._fold(name)
-            ours, theirs = comparable(one, fold), comparable(other, fold)
+            ours, theirs = comparable(value, fold), comparable(other_value, fold)
             if ours != theirs:
                 return sign * (-1 if ours < theirs else 1)
         return 0
 
 
 def _part_text(part: TemplateField, value: AttributeValue) -> str:
-    """A field of a request; the ends of a range may be beyond what the key holds."""
+    """Returns the text of a template field; the ends of a range may lie beyond what a key can
+    hold."""
     end = _END.search(part.name)
     if end is None:
         return field_text(part.format, value)
@@ -461,18 +511,25 @@ def _part_text(part: TemplateField, value: AttributeValue) -> str:
 
 
 class _Expression:
-    """Names and values of the expressions of one request."""
+    """The attribute names and values of one request's expressions."""
 
     def __init__(self) -> None:
         self.names: dict[str, str] = {}
         self.values: dict[str, AttributeValue] = {}
 
     def name(self, attribute: str) -> str:
-        found = next((one for one, known in self.names.items() if known == attribute), None)
-        if found is None:
-            found = f"#n{len(self.names)}"
-            self.names[found] = attribute
-        return found
+        placeholder = next(
+            (
+                known_placeholder
+                for known_placeholder, known_attribute in self.names.items()
+                if known_attribute == attribute
+            ),
+            None,
+        )
+        if placeholder is None:
+            placeholder = f"#n{len(self.names)}"
+            self.names[placeholder] = attribute
+        return placeholder
 
     def value(self, value: AttributeValue) -> str:
         name = f":v{len(self.values)}"

@@ -1,1 +1,1 @@
-"""TODO: what this package is for."""
+"""Private servers for a proof: a DynamoDB with the design's tables, and a copy of the source."""

@@ -1,4 +1,4 @@
-"""The tables of a design on a server: made, filled, read whole, and removed."""
+"""Creates, fills, scans and deletes the tables of a design on a server."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def list_tables(server: DynamoDBClient) -> Iterator[str]:
 
 
 def delete_table(server: DynamoDBClient, name: str) -> None:
-    """And waits until its name is free."""
+    """Deletes a table and waits until its name is free."""
     server.call("DeleteTable", TableName=name)
     end = time.monotonic() + WAIT_SECONDS_MAX
     while name in list_tables(server) and time.monotonic() < end:
@@ -51,28 +51,30 @@ def delete_table(server: DynamoDBClient, name: str) -> None:
 
 
 def wait_for(server: DynamoDBClient, name: str) -> None:
+    """Waits until a table is active."""
     end = time.monotonic() + WAIT_SECONDS_MAX
     while time.monotonic() < end:
-        found = server.call("DescribeTable", TableName=name)["Table"]
-        if found["TableStatus"] == "ACTIVE":
+        described_table = server.call("DescribeTable", TableName=name)["Table"]
+        if described_table["TableStatus"] == "ACTIVE":
             return
         time.sleep(0.2)
 
 
-def is_taken(table: TableDesign, item: Item) -> bool:
-    """Whether the keys of an item are such that the service takes it."""
+def is_accepted(table: TableDesign, item: Item) -> bool:
+    """True when DynamoDB would accept the item's keys."""
     if any(key.name not in item for key in table.keys):
         return False
-    homes: list[TableDesign | SecondaryIndex] = [table, *table.indexes]
+    tables_and_indexes: list[TableDesign | SecondaryIndex] = [table, *table.indexes]
     return all(
         key.name not in item or item[key.name].get(key.type) not in (None, "")
-        for home in homes
+        for home in tables_and_indexes
         for key in home.keys
     )
 
 
 def put_all(server: DynamoDBClient, items: Iterable[tuple[str, Item]]) -> Iterator[int]:
-    """Puts (table, item) in batches, many at once; tells how many after each round."""
+    """Writes (table, item) pairs in batches, many at once; yields the number written after each
+    round."""
     count = 0
     waiting: list[dict[str, Any]] = []
     batch: dict[str, list[Any]] = {}
@@ -96,11 +98,12 @@ def put_all(server: DynamoDBClient, items: Iterable[tuple[str, Item]]) -> Iterat
 
 def _write(server: DynamoDBClient, batches: list[dict[str, Any]]) -> None:
     while batches:
-        answers = server.call_all(("BatchWriteItem", {"RequestItems": one}) for one in batches)
-        batches = [left for one in answers if (left := one.get("UnprocessedItems"))]
+        answers = server.call_all(("BatchWriteItem", {"RequestItems": batch}) for batch in batches)
+        batches = [left for answer in answers if (left := answer.get("UnprocessedItems"))]
 
 
-def scanned(server: DynamoDBClient, name: str) -> Iterator[Item]:
+def scan_items(server: DynamoDBClient, name: str) -> Iterator[Item]:
+    """Yields all items of a table."""
     request: dict[str, Any] = {"TableName": name}
     while True:
         answer = server.call("Scan", **request)

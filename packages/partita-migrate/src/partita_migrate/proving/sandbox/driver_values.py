@@ -1,4 +1,4 @@
-"""Attribute values as a column takes them: the way back from an item to a row."""
+"""Maps attribute values to what a driver takes for a column of a private copy."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from partita_migrate.understanding.sources.value_mapping import UTC_OFFSET
 
 
 def column_value(column: SourceColumn, value: AttributeValue, family: str) -> Any:
-    """As a driver passes it to a column of this kind."""
+    """Returns the value as a driver passes it to a column of this kind."""
     if column.kind == "json":
         return json.dumps(plain(value), ensure_ascii=False, default=_number)
     if column.kind == "set":
@@ -25,32 +25,32 @@ def column_value(column: SourceColumn, value: AttributeValue, family: str) -> An
 
 
 def driver_value(value: AttributeValue, family: str) -> Any:
-    """An attribute value that is compared with a column."""
-    ((kind, held),) = value.items()
+    """Returns an attribute value as it is compared with a column."""
+    ((kind, content),) = value.items()
     if kind == "N":
-        number = Decimal(held)
+        number = Decimal(content)
         if number == number.to_integral_value() and abs(number) < 2**63:
             return int(number)
         return float(number) if family == "sqlite" else number
     if kind == "B":
-        return b64decode(held)
-    if kind == "S" and family == "mysql" and held.endswith(UTC_OFFSET):
-        return held.removesuffix(UTC_OFFSET)
-    return held
+        return b64decode(content)
+    if kind == "S" and family == "mysql" and content.endswith(UTC_OFFSET):
+        return content.removesuffix(UTC_OFFSET)
+    return content
 
 
 def plain(value: AttributeValue) -> Any:
-    """A document or a list as Python has it."""
-    ((kind, held),) = value.items()
+    """Returns a document or a list as Python values."""
+    ((kind, content),) = value.items()
     if kind == "M":
-        return {name: plain(member) for name, member in held.items()}
+        return {name: plain(member) for name, member in content.items()}
     if kind == "L":
-        return [plain(member) for member in held]
+        return [plain(member) for member in content]
     if kind == "N":
-        return Decimal(held)
+        return Decimal(content)
     if kind == "NULL":
         return None
-    return b64decode(held) if kind == "B" else held
+    return b64decode(content) if kind == "B" else content
 
 
 def _number(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""A DynamoDB of our own for the length of a test: in memory, on a port of its own."""
+"""A private DynamoDB for the duration of a test: in memory, on a free port."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ CLOCKED = ("-m", "partita.testing.clocked_server")
 
 @contextmanager
 def private_server(capacity: str = "observe") -> Iterator[str]:
-    """Its endpoint, while the block runs."""
+    """Yields the server's endpoint while the block runs."""
     with _process(*SERVE, "--capacity", capacity) as process:
         yield _endpoint(process)
 
 
 class ClockedServer:
-    """A server that enforces capacity on a clock that the caller moves."""
+    """A server that enforces capacity by a clock which the caller advances."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
@@ -48,7 +48,7 @@ def clocked_server() -> Iterator[ClockedServer]:
 
 @contextmanager
 def _process(*arguments: str) -> Iterator[subprocess.Popen[str]]:
-    # Settings of another server, in a file or in the environment, are not meant for this one.
+    # PARTITA_SERVE_* variables configure the user's own server, not this one.
     environment = {
         name: value for name, value in os.environ.items() if not name.startswith("PARTITA_SERVE_")
     }
@@ -59,6 +59,7 @@ def _process(*arguments: str) -> Iterator[subprocess.Popen[str]]:
         stderr=subprocess.PIPE,
         text=True,
         env=environment,
+        # Away from a partita.toml in the current folder.
         cwd=gettempdir(),
     )
     try:
@@ -76,18 +77,18 @@ def _process(*arguments: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def _endpoint(process: subprocess.Popen[str]) -> str:
-    """As the first line that a server says has it."""
+    """Returns the endpoint that the server's first line of output contains."""
     assert process.stdout is not None
     line = process.stdout.readline()
     endpoint = next((word for word in line.split() if word.startswith("http://")), None)
     if endpoint is None:
-        said = process.stderr.read() if process.stderr else ""
-        raise PartitaError(f"The private server did not start: {(said or line).strip()}.")
+        output = process.stderr.read() if process.stderr else ""
+        raise PartitaError(f"The private server did not start: {(output or line).strip()}.")
     return endpoint
 
 
 class DynamoDBClient:
-    """Calls one after the other, or many at once."""
+    """A client that sends calls one after the other, or many at once."""
 
     def __init__(self, endpoint: str | None, *, is_retrying: bool = True) -> None:
         self.endpoint = endpoint
@@ -100,7 +101,7 @@ class DynamoDBClient:
         return self._loop.run_until_complete(self._client.call("dynamodb", operation, request))
 
     def call_all(self, calls: Iterable[tuple[str, dict[str, Any]]]) -> list[dict[str, Any]]:
-        """At the same time; in the order of the calls."""
+        """Sends calls at the same time; returns the answers in the order of the calls."""
 
         async def run() -> list[dict[str, Any]]:
             waiting = [self._client.call("dynamodb", name, request) for name, request in calls]
@@ -109,14 +110,14 @@ class DynamoDBClient:
         return self._loop.run_until_complete(run())
 
     def try_all(self, calls: Iterable[tuple[str, dict[str, Any]]]) -> int:
-        """How many of calls at the same time were not refused."""
+        """Sends calls at the same time; returns how many were not refused."""
 
         async def run() -> list[Any]:
             waiting = [self._client.call("dynamodb", name, request) for name, request in calls]
             return list(await asyncio.gather(*waiting, return_exceptions=True))
 
         answers = self._loop.run_until_complete(run())
-        return sum(not isinstance(one, BaseException) for one in answers)
+        return sum(not isinstance(answer, BaseException) for answer in answers)
 
     def close(self) -> None:
         self._loop.run_until_complete(self._client.close())

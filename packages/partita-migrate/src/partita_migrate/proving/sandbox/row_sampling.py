@@ -1,4 +1,5 @@
-"""Some rows of each table that belong together: every row with all rows that it refers to."""
+"""Samples rows of each table that belong together: every row comes with the rows that it refers
+to."""
 
 from __future__ import annotations
 
@@ -10,28 +11,28 @@ from partita_migrate.understanding.schema.inventory import Inventory
 
 
 def sample(
-    staging: StagedRows, inventory: Inventory, count: int, wanted: Iterable[tuple[str, Item]] = ()
+    staging: StagedRows, inventory: Inventory, count: int, required: Iterable[tuple[str, Item]] = ()
 ) -> dict[str, list[Item]]:
-    """From all over each table, `count` rows of it and what they lead to.
+    """Returns by table `count` rows from all over it, with the rows that they refer to.
 
-    `wanted`: (table, row) of others that must be among them.
+    `required` has further (table, row) pairs that must be included.
     """
-    found: dict[str, dict[str, Item]] = {table.name: {} for table in inventory.tables}
+    samples: dict[str, dict[str, Item]] = {table.name: {} for table in inventory.tables}
     waiting = [
         (table.name, row)
         for table in inventory.tables
         if staging.count(table.name)
         for row in staging.spread(table.name, count)
     ]
-    waiting += wanted
+    waiting += required
     tables = {table.name: table for table in inventory.tables}
     while waiting:
         name, row = waiting.pop()
-        kept = found[name]
+        sampled = samples[name]
         text = repr(row)
-        if text in kept:
+        if text in sampled:
             continue
-        kept[text] = row
+        sampled[text] = row
         for key in tables[name].foreign_keys:
             if key.referenced_table not in tables:
                 continue
@@ -41,4 +42,4 @@ def sample(
                 columns, cells = zip(*values, strict=True)
                 parents = staging.matching(key.referenced_table, list(columns), list(cells))
                 waiting += [(key.referenced_table, parent) for parent in parents]
-    return {name: list(rows.values()) for name, rows in found.items()}
+    return {name: list(rows.values()) for name, rows in samples.items()}

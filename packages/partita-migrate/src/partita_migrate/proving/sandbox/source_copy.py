@@ -1,9 +1,9 @@
-"""A private copy of the source, of the same kind, that statements may write to.
+"""A private copy of the source, of the same kind, to which statements may write.
 
-SQLite's is a file of its own; MariaDB, MySQL and PostgreSQL run for the length of a test on a port
-of their own, from the programs that are installed here. MariaDB is never a copy of MySQL, nor the
-other way round: they compare texts and count in other ways. Triggers are not taken along: what they
-do is no part of a statement, and no design does it.
+For SQLite it is a file; MariaDB, MySQL and PostgreSQL are started for the duration of a test, on a
+free port, from programs that are installed here. MariaDB never stands in for MySQL or the other way
+round: they compare texts and count rows differently. Triggers are left out: what they do is not
+part of a statement, and designs do not do it.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ NAME = "partita_copy"
 
 
 class CopyNotPossible(PartitaError):
-    """A private copy cannot be made here."""
+    """Raised when a private copy cannot be made on this machine."""
 
 
 @contextmanager
 def private_copy(
     source: SourceDatabase, inventory: Inventory, rows: Mapping[str, Sequence[Item]]
 ) -> Iterator[SourceDatabase]:
-    """The copy, with its tables and these rows, while the block runs."""
+    """Yields the copy with its tables and these rows while the block runs."""
     family = "mysql" if source.dialect == "mariadb" else source.dialect
     with ExitStack() as stack:
         space = Path(stack.enter_context(TemporaryDirectory(prefix="partita-copy-")))
@@ -56,8 +56,8 @@ def private_copy(
             copy = SourceDatabase(connection, SourceAddress(url), SourceSettings())
             _fill(copy, inventory, rows, family)
         except (SQLAlchemyError, OSError, subprocess.SubprocessError) as error:
-            said = " ".join(str(error).split())[:300]
-            raise CopyNotPossible(f"The private copy could not be made: {said}.") from error
+            message = " ".join(str(error).split())[:300]
+            raise CopyNotPossible(f"The private copy could not be made: {message}.") from error
         yield copy
 
 
@@ -65,7 +65,7 @@ def private_copy(
 def _connect(url: URL, family: str) -> Iterator[Connection]:
     engine = create_engine(url, poolclass=NullPool, isolation_level="AUTOCOMMIT")
     if family == "sqlite":
-        # Nothing here has to last, and rows are inserted in any order.
+        # The copy is thrown away, so it need not be durable; rows are inserted in any order.
         @event.listens_for(engine, "connect")
         def prepare(driver_connection: Any, record: Any) -> None:
             for setting in ("foreign_keys = OFF", "journal_mode = MEMORY", "synchronous = OFF"):
@@ -94,29 +94,35 @@ def _sqlite(space: Path, source: SourceDatabase) -> Iterator[URL]:
 
 @contextmanager
 def _mariadb(space: Path, source: SourceDatabase) -> Iterator[URL]:
-    server, install = _found("mariadbd"), _found("mariadb-install-db")
-    made = [install, "--no-defaults", "--skip-test-db", "--auth-root-authentication-method=normal"]
-    with _mysql_family(space, server, made, []) as url:
+    server, install = _program_path("mariadbd"), _program_path("mariadb-install-db")
+    install_command = [
+        install,
+        "--no-defaults",
+        "--skip-test-db",
+        "--auth-root-authentication-method=normal",
+    ]
+    with _mysql_family(space, server, install_command, []) as url:
         yield url
 
 
 @contextmanager
 def _mysql(space: Path, source: SourceDatabase) -> Iterator[URL]:
     server = _mysqld()
-    made = [server, "--no-defaults", "--initialize-insecure"]
+    install_command = [server, "--no-defaults", "--initialize-insecure"]
     options = ["--mysqlx=OFF", "--secure-file-priv=NULL"]
-    with _mysql_family(space, server, made, options) as url:
+    with _mysql_family(space, server, install_command, options) as url:
         yield url
 
 
 def _mysqld() -> str:
-    """Where MariaDB is installed, that name is often one of its own."""
-    for folder in _folders():
+    """Returns MySQL's server; where MariaDB is installed, `mysqld` is often a link to its
+    server."""
+    for folder in _program_folders():
         server = shutil.which("mysqld", path=folder)
         if server is None:
             continue
-        said = subprocess.run([server, "--version"], capture_output=True, text=True).stdout
-        if "MariaDB" not in said:
+        version = subprocess.run([server, "--version"], capture_output=True, text=True).stdout
+        if "MariaDB" not in version:
             return server
     raise CopyNotPossible("MySQL's mysqld is not installed here, and writes need a private copy.")
 
@@ -126,16 +132,20 @@ def _mysql_family(
     space: Path, server: str, install: Sequence[str], options: Sequence[str]
 ) -> Iterator[URL]:
     user = ["--user=root"] if os.geteuid() == 0 else []
-    made = subprocess.run(
+    installed = subprocess.run(
         [*install, f"--datadir={space / 'data'}", *user],
         capture_output=True,
         text=True,
         env={**os.environ, "TMPDIR": str(space)},
     )
-    if made.returncode:
-        said = [line for line in (made.stderr + made.stdout).splitlines() if "ERROR" in line]
-        why = said[0].strip() if said else f"it ended with {made.returncode}"
-        raise CopyNotPossible(f"{Path(install[0]).name} made no private copy: {why[:300]}.")
+    if installed.returncode:
+        errors = [
+            line for line in (installed.stderr + installed.stdout).splitlines() if "ERROR" in line
+        ]
+        why = errors[0].strip() if errors else f"it ended with {installed.returncode}"
+        raise CopyNotPossible(
+            f"{Path(install[0]).name} could not make a private copy: {why[:300]}."
+        )
     (space / "init.sql").write_text(
         f"CREATE DATABASE {NAME} CHARACTER SET utf8mb4;\n"
         f"CREATE USER partita@'%' IDENTIFIED BY 'partita';\nGRANT ALL ON *.* TO partita@'%';\n"
@@ -144,7 +154,7 @@ def _mysql_family(
     command = [
         server, "--no-defaults", f"--datadir={space / 'data'}", f"--socket={space / 'socket'}",
         f"--pid-file={space / 'pid'}", f"--port={port}", f"--bind-address={LOCAL}",
-        f"--tmpdir={space}",  # One that starts removes what others keep in the usual place.
+        f"--tmpdir={space}",  # A starting server removes other servers' files in a shared tmpdir.
         "--skip-name-resolve", "--character-set-server=utf8mb4", "--skip-log-bin",
         "--innodb-flush-log-at-trx-commit=0", f"--init-file={space / 'init.sql'}", *options, *user,
     ]  # fmt: skip
@@ -157,10 +167,10 @@ def _mysql_family(
 
 @contextmanager
 def _postgresql(space: Path, source: SourceDatabase) -> Iterator[URL]:
-    server, initdb = _found("postgres"), _found("initdb")
+    server, initdb = _program_path("postgres"), _program_path("initdb")
     as_user: list[str] = []
     if os.geteuid() == 0:
-        # PostgreSQL does not run as root.
+        # PostgreSQL refuses to run as root.
         shutil.chown(space, "postgres", "postgres")
         as_user = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"]
     locale = _locale(source)
@@ -171,9 +181,9 @@ def _postgresql(space: Path, source: SourceDatabase) -> Iterator[URL]:
             check=True, capture_output=True, cwd=space,
         )  # fmt: skip
     except subprocess.CalledProcessError as error:
-        said = " ".join(locale)
+        options = " ".join(locale)
         raise CopyNotPossible(
-            f"PostgreSQL has no {said} here, which the source sorts by."
+            f"PostgreSQL does not support {options} here, by which the source sorts."
         ) from error
     port = _free_port()
     command = [
@@ -186,7 +196,10 @@ def _postgresql(space: Path, source: SourceDatabase) -> Iterator[URL]:
 
 
 def _locale(source: SourceDatabase) -> list[str]:
-    """So that the copy compares and sorts texts as the source does."""
+    """Returns the options of initdb that make the copy compare and sort texts as the source
+    does."""
+    # to_jsonb reads columns that older servers do not have: datlocprovider came with PostgreSQL 15,
+    # and daticulocale was renamed to datlocale in 17.
     ((collate, provider, icu),) = source.rows(
         "SELECT datcollate, to_jsonb(d) ->> 'datlocprovider',"
         " coalesce(to_jsonb(d) ->> 'datlocale', to_jsonb(d) ->> 'daticulocale')"
@@ -210,14 +223,14 @@ def _running(command: Sequence[str], space: Path, url: URL) -> Iterator[None]:
     with (space / "log").open("ab") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log, cwd=space)
     try:
-        _wait(process, url)
+        _wait_until_ready(process, url)
         yield
     finally:
         process.kill()
         process.wait()
 
 
-def _wait(process: subprocess.Popen[bytes], url: URL) -> None:
+def _wait_until_ready(process: subprocess.Popen[bytes], url: URL) -> None:
     end = time.monotonic() + START_SECONDS_MAX
     engine = create_engine(url, poolclass=NullPool)
     while True:
@@ -232,15 +245,15 @@ def _wait(process: subprocess.Popen[bytes], url: URL) -> None:
             time.sleep(0.1)
 
 
-def _found(program: str) -> str:
-    where = shutil.which(program, path=os.pathsep.join(_folders()))
+def _program_path(program: str) -> str:
+    where = shutil.which(program, path=os.pathsep.join(_program_folders()))
     if where is None:
         raise CopyNotPossible(f"{program} is not installed here, and writes need a private copy.")
     return where
 
 
-def _folders() -> list[str]:
-    """Debian keeps servers out of a user's path."""
+def _program_folders() -> list[str]:
+    """Returns where programs are looked for; Debian installs servers outside of a user's PATH."""
     versions = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
     return [*os.environ.get("PATH", "").split(os.pathsep), "/usr/sbin", *map(str, versions)]
 
@@ -280,19 +293,20 @@ def _postgresql_schema(
     address = source.address.url
     environment = {**os.environ, "PGPASSWORD": source.address.password or ""}
     command = [
-        _found("pg_dump"), "--schema-only", "--no-owner", "--no-privileges",
+        _program_path("pg_dump"), "--schema-only", "--no-owner", "--no-privileges",
         f"--host={address.host or 'localhost'}", f"--port={address.port or 5432}",
         f"--username={address.username or ''}", str(address.database or ""),
     ]  # fmt: skip
     cursor = copy.connection.driver_connection
     assert cursor is not None
     for section in ("pre-data", "post-data"):
-        found = subprocess.run(
+        dump = subprocess.run(
             [*command, f"--section={section}"], capture_output=True, text=True, env=environment
         )
-        if found.returncode:
-            raise CopyNotPossible(f"pg_dump cannot read the schema: {found.stderr.strip()[:200]}.")
-        lines = [line for line in found.stdout.splitlines() if not line.startswith("\\")]
+        if dump.returncode:
+            raise CopyNotPossible(f"pg_dump cannot read the schema: {dump.stderr.strip()[:200]}.")
+        # Lines with a backslash are commands for psql, not SQL.
+        lines = [line for line in dump.stdout.splitlines() if not line.startswith("\\")]
         script = "\n".join(lines)
         parts = [script] if section == "pre-data" else script.split(";\n")
         for part in parts:
@@ -315,6 +329,7 @@ _SCHEMAS = {
 def _fill(
     copy: SourceDatabase, inventory: Inventory, rows: Mapping[str, Sequence[Item]], family: str
 ) -> None:
+    # Foreign keys are not checked while rows are inserted, in any order.
     if family == "postgresql":
         copy.connection.exec_driver_sql("SET session_replication_role = replica")
     for table in inventory.tables:
@@ -322,7 +337,7 @@ def _fill(
             insert(copy, table, row, family)
     if family == "postgresql":
         copy.connection.exec_driver_sql("SET session_replication_role = origin")
-        _move_sequences(copy, inventory)
+        _advance_sequences(copy, inventory)
     if family == "mysql":
         copy.connection.exec_driver_sql("SET FOREIGN_KEY_CHECKS = 1")
     if family == "sqlite" and inventory.keeps_references:
@@ -330,11 +345,12 @@ def _fill(
 
 
 def insert(copy: SourceDatabase, table: SourceTable, row: Item, family: str) -> None:
-    columns = [one for one in table.columns if not is_derived(one) and one.name in row]
-    names = ", ".join(copy.quote(one.name) for one in columns)
+    columns = [column for column in table.columns if not is_derived(column) and column.name in row]
+    names = ", ".join(copy.quote(column.name) for column in columns)
     marks = ", ".join(f":v{number}" for number in range(len(columns)))
     values = {
-        f"v{number}": column_value(one, row[one.name], family) for number, one in enumerate(columns)
+        f"v{number}": column_value(column, row[column.name], family)
+        for number, column in enumerate(columns)
     }
     overriding = " OVERRIDING SYSTEM VALUE" if family == "postgresql" else ""
     copy.connection.execute(
@@ -342,21 +358,21 @@ def insert(copy: SourceDatabase, table: SourceTable, row: Item, family: str) -> 
     )
 
 
-def _move_sequences(copy: SourceDatabase, inventory: Inventory) -> None:
-    """Numbers that are counted up go on behind the rows that are there."""
+def _advance_sequences(copy: SourceDatabase, inventory: Inventory) -> None:
+    """Sets sequences behind the rows that were inserted."""
     for table in inventory.tables:
         for column in table.columns:
             if not column.is_auto_increment:
                 continue
             name = copy.relation(table).removeprefix("ONLY ")
-            (found,) = copy.rows(
+            (sequence,) = copy.rows(
                 "SELECT pg_get_serial_sequence(:name, :column)", name=name, column=column.name
             )
-            if found[0]:
+            if sequence[0]:
                 copy.connection.execute(
                     text(
                         f"SELECT setval(:sequence, (SELECT coalesce(max({copy.quote(column.name)}),"
                         f" 0) + 1 FROM {copy.relation(table)}))"
                     ),
-                    {"sequence": found[0]},
+                    {"sequence": sequence[0]},
                 )

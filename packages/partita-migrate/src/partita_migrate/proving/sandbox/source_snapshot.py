@@ -1,10 +1,9 @@
-"""One read-only transaction of the source: every table and every statement sees the same rows."""
+"""One read-only transaction of the source, in which all tables and statements see the same rows."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from types import TracebackType
+from contextlib import ExitStack, contextmanager
 from typing import Any, Self, cast
 
 from sqlalchemy import text
@@ -25,17 +24,29 @@ from partita_migrate.understanding.sources.source_connection import SourceDataba
 from partita_migrate.understanding.statements.resolved_statements import ResolvedQuery
 
 CHUNK_ROWS = 1000
-_BEGIN = {
+BEGIN = {
     "postgresql": "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
     "mysql": "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",
     "sqlite": "BEGIN",
 }
 _BIND = "\ue000{}\ue001"
-"""Stands for a parameter while colons are escaped."""
+"""Marks a parameter while colons are escaped."""
+
+
+@contextmanager
+def consistent_read(source: SourceDatabase) -> Iterator[None]:
+    """Runs the block in a read-only transaction, in which all statements see the same rows."""
+    family = "mysql" if source.dialect == "mariadb" else source.dialect
+    source.connection.exec_driver_sql(BEGIN[family])
+    try:
+        yield
+    finally:
+        if not source.is_lost:
+            source.connection.exec_driver_sql("ROLLBACK")
 
 
 class _AliasedSource:
-    """A source that writes columns with the alias of their table."""
+    """A source that qualifies columns with the alias of their table."""
 
     def __init__(self, source: SourceDatabase, alias: str) -> None:
         self._source = source
@@ -47,10 +58,13 @@ class _AliasedSource:
 
 
 class SourceSnapshot:
+    """A consistent snapshot of the source."""
+
     def __init__(
         self, source: SourceDatabase, inventory: Inventory, *, is_streamed: bool = True
     ) -> None:
-        """`is_streamed`: inside a transaction, chunk by chunk; a small copy is read at once."""
+        """`is_streamed` reads chunk by chunk inside a transaction; a small copy is read at once
+        instead."""
         self.is_streamed = is_streamed
         self.source = source
         self.inventory = inventory
@@ -58,20 +72,18 @@ class SourceSnapshot:
         self._dialect = SQLGLOT_DIALECTS[source.dialect]
 
     def __enter__(self) -> Self:
+        self._transaction = ExitStack()
         with self.source.errors():
-            self.source.connection.exec_driver_sql(_BEGIN[self.family])
+            self._transaction.enter_context(consistent_read(self.source))
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
-    ) -> None:
-        if not self.source.is_lost:
-            self.source.connection.exec_driver_sql("ROLLBACK")
+    def __exit__(self, *_: object) -> None:
+        self._transaction.close()
 
     def rows(self, table: SourceTable) -> Iterator[Item]:
-        """All rows of a table, as attribute values by column."""
-        asked = self._readings(table, None)
-        names = ", ".join(reading.sql for reading in asked)
+        """Yields all rows of a table as attribute values by column, in key order."""
+        column_readings = self._readings(table, None)
+        names = ", ".join(reading.sql for reading in column_readings)
         statement = f"SELECT {names or '1'} FROM {self.source.relation(table)}"
         if table.primary_key:
             keys = ", ".join(map(self.source.quote, table.primary_key))
@@ -79,22 +91,22 @@ class SourceSnapshot:
         with self._streamed(statement, {}) as parts:
             for part in parts:
                 for row in part:
-                    yield _row(asked, row)
+                    yield _row(column_readings, row)
 
     def answer(
         self, question: ResolvedQuery, values: Mapping[str, AttributeValue | None]
     ) -> list[tuple[AttributeValue | None, ...]]:
-        """The rows of a statement, in its order: the values of the question's columns."""
+        """Returns the rows of a statement in its order: the values of the statement's columns."""
         assert question.tree is not None
         tree = question.tree.copy()
-        asked = [self._reading(tree, ref) for ref in question.columns]
-        tree.set("expressions", [exp.Var(this=reading.sql) for reading in asked])
+        column_readings = [self._reading(tree, ref) for ref in question.columns]
+        tree.set("expressions", [exp.Var(this=reading.sql) for reading in column_readings])
         statement, bound = self.bound(tree, values)
         with self._streamed(statement, bound) as parts:
             return [
                 tuple(
                     None if value is None or reading.convert is None else reading.convert(value)
-                    for reading, value in zip(asked, row, strict=True)
+                    for reading, value in zip(column_readings, row, strict=True)
                 )
                 for part in parts
                 for row in part
@@ -106,9 +118,9 @@ class SourceSnapshot:
         values: Mapping[str, AttributeValue | None],
         columns: Mapping[str, SourceColumn] | None = None,
     ) -> tuple[str, dict[str, Any]]:
-        """A statement with its parameters by number, and what they are.
+        """Returns a statement with numbered parameters, and their values.
 
-        `columns`: those that parameters are written to, which may take documents and lists.
+        `columns` are columns that parameters are written to, which may hold documents and lists.
         """
         bound: dict[str, Any] = {}
         for node in list(tree.find_all(exp.Placeholder)):
@@ -130,10 +142,10 @@ class SourceSnapshot:
         assert table is not None
         short = ref.table.removeprefix(f"{table.schema}.") if table.schema else ref.table
         alias = next(
-            (one.alias for one in tree.find_all(exp.Table) if one.name == short), ref.table
+            (node.alias for node in tree.find_all(exp.Table) if node.name == short), ref.table
         )
-        found = self._readings(table, alias)
-        return next(one for one in found if one.column.name == ref.column)
+        column_readings = self._readings(table, alias)
+        return next(node for node in column_readings if node.column.name == ref.column)
 
     def _readings(self, table: SourceTable, alias: str | None) -> list[ColumnReading]:
         names = {column.name for column in table.columns}
@@ -142,11 +154,15 @@ class SourceSnapshot:
             if alias is None
             else cast(SourceDatabase, _AliasedSource(self.source, alias))
         )
-        return [one for one in readings(shown, table, names) if alias or not is_derived(one.column)]
+        return [
+            reading
+            for reading in readings(shown, table, names)
+            if alias or not is_derived(reading.column)
+        ]
 
     @contextmanager
     def _savepoint(self) -> Iterator[None]:
-        """PostgreSQL gives up a whole transaction for one statement that it refuses."""
+        """Keeps the transaction usable: PostgreSQL aborts it when it refuses a statement."""
         if self.family != "postgresql" or not self.is_streamed:
             yield
             return
@@ -175,12 +191,12 @@ class SourceSnapshot:
                 result.close()
 
 
-def _row(asked: Sequence[ColumnReading], row: Sequence[Any]) -> Item:
-    found: Item = {}
-    for reading, value in zip(asked, row, strict=True):
+def _row(column_readings: Sequence[ColumnReading], row: Sequence[Any]) -> Item:
+    item: Item = {}
+    for reading, value in zip(column_readings, row, strict=True):
         if value is None or reading.convert is None:
             continue
         converted = reading.convert(value)
         if converted is not None:
-            found[reading.column.name] = converted
-    return found
+            item[reading.column.name] = converted
+    return item

@@ -1,1 +1,1 @@
-"""The proof of writes: a statement on a private copy, the requests on tables of their own."""
+"""The proof of writes: the statement runs on a private copy, the requests on separate tables."""

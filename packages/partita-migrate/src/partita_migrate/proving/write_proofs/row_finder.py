@@ -1,4 +1,5 @@
-"""The rows that a write is about, and others with them: as the requests of the model find them."""
+"""Finds the rows that a write changes, and rows that change with them, by the requests of the
+model."""
 
 from __future__ import annotations
 
@@ -24,54 +25,68 @@ from partita_migrate.understanding.statements.resolved_statements import (
 
 
 class RowFinder:
+    """Finds rows by the model's requests."""
+
     def __init__(self, sides: WriteSides, planner: WritePlanner) -> None:
         self.sides = sides
         self.planner = planner
         self.reads = planner.reads
         self.staging = sides.staging
 
-    def found(
-        self, statement: Modification | None, one: ParameterSet, accesses: Sequence[PatternAccess]
+    def find_rows(
+        self,
+        statement: Modification | None,
+        parameter_set: ParameterSet,
+        accesses: Sequence[PatternAccess],
     ) -> list[Item]:
-        """Rows that the requests of the model find, as the copy has them."""
+        """Returns the rows that the model's requests find, as the copy has them."""
         if statement is None:
             return []
         question = self.planner.rows_query(statement)
-        return self._rows_by(question, one.values, self._finding(statement.table, accesses))
+        return self._rows_by(
+            question, parameter_set.values, self._finding_request(statement.table, accesses)
+        )
 
     def dependents(
-        self, statement: Modification | None, found: list[Item], accesses: Sequence[PatternAccess]
+        self, statement: Modification | None, rows: list[Item], accesses: Sequence[PatternAccess]
     ) -> list[tuple[str, Item]]:
-        """(table, row) of what repeats or refers to the rows, as the model's requests find it."""
+        """Returns (table, row) pairs whose items repeat or refer to these rows, as the model's
+        requests find them."""
         if statement is None:
             return []
-        known: dict[str, tuple[str, Item]] = {}
+        dependent_rows: dict[str, tuple[str, Item]] = {}
         requests = self._reads_of_others(statement.table, accesses, forbids=False)
         for copies in self.planner.copies(statement):
-            access = _next(requests, copies.entity.name)
+            access = _next_request(requests, copies.entity.name)
             if access is None:
                 raise RequestNotPossible(
                     f"no request finds the items of {copies.entity.name} that change too"
                 )
-            for row in found:
+            for row in rows:
                 values = self._values_of(copies.query, copies.entity, row, statement)
                 for other in self._rows_by(copies.query, values, access):
-                    known[repr((copies.entity.source, other))] = (copies.entity.source, other)
-        return list(known.values())
+                    dependent_rows[repr((copies.entity.source, other))] = (
+                        copies.entity.source,
+                        other,
+                    )
+        return list(dependent_rows.values())
 
     def forbidden(
-        self, statement: Modification | None, found: list[Item], accesses: Sequence[PatternAccess]
+        self, statement: Modification | None, rows: list[Item], accesses: Sequence[PatternAccess]
     ) -> str:
-        """The row that keeps others from being deleted, if a request of the model finds one."""
+        """Returns the row that keeps these from being deleted, when a request of the model finds
+        one."""
         if statement is None or statement.changes:
             return ""
         requests = self._reads_of_others(statement.table, accesses, forbids=True)
         for question in self.planner.restricting(statement.table):
-            names = [one.name for _, one in self.sides.entities(question.table)]
-            access = next((one for name in names if (one := _next(requests, name))), None)
+            names = [request.name for _, request in self.sides.entities(question.table)]
+            access = next(
+                (request for name in names if (request := _next_request(requests, name))), None
+            )
             if access is None:
                 continue
-            for row in found:
+            for row in rows:
                 values = self._values_of(question, self._entity(access), row, statement)
                 for other in self._rows_by(question, values, access):
                     if other != row:
@@ -79,33 +94,40 @@ class RowFinder:
         return ""
 
     def is_referred_to(
-        self, statement: Modification | None, found: list[Item], accesses: Sequence[PatternAccess]
+        self, statement: Modification | None, rows: list[Item], accesses: Sequence[PatternAccess]
     ) -> bool:
-        """Whether rows refer to these that no request of the model looks for: a named loss."""
+        """True when rows refer to these that no request of the model looks for: a stated loss of
+        the design."""
         if statement is None:
             return False
-        asked = {self._entity(one).source for one in accesses if one.forbids}
+        checked_tables = {self._entity(access).source for access in accesses if access.forbids}
         return any(
             is_referred_to(self.staging, question, row)
             for question in self.planner.restricting(statement.table)
-            if question.table not in asked
-            for row in found
+            if question.table not in checked_tables
+            for row in rows
         )
 
-    def _finding(self, table: str, accesses: Sequence[PatternAccess]) -> PatternAccess:
-        """The request that finds the rows: one before the write, else the key of the write."""
+    def _finding_request(self, table: str, accesses: Sequence[PatternAccess]) -> PatternAccess:
+        """Returns the request that finds the rows: one before the write, otherwise the key of the
+        write."""
         for access in accesses:
             entity = self._entity(access)
             if access.forbids or entity.source != table:
                 continue
             if access.request in READS:
                 return access
-            plain = {one.name: one for one in entity.attributes if one.column}
+            plain = {
+                condition.name: condition for condition in entity.attributes if condition.column
+            }
             key = [
-                replace(one, value=f"{{{passed_column(plain[one.attribute], one.value)}}}")
-                if one.attribute in plain
-                else one
-                for one in access.key
+                replace(
+                    condition,
+                    value=f"{{{passed_column(plain[condition.attribute], condition.value)}}}",
+                )
+                if condition.attribute in plain
+                else condition
+                for condition in access.key
             ]
             return replace(access, request="GetItem", key=key)
         raise RequestNotPossible(f"the model has no request for the items of {table}")
@@ -129,34 +151,35 @@ class RowFinder:
         names = brought.attributes[0]
         if not set(question.columns) <= names.keys():
             raise RequestNotPossible(
-                f"the items of {access.entity} do not tell the rows of {question.table}"
+                f"items of {access.entity} do not identify the rows of {question.table}"
             )
         asking = ReadRequests(
             self.sides.server, self.sides.inventory, table, access, brought.asked, self.sides.prefix
         )
-        found: list[Item] = []
+        rows: list[Item] = []
         for item in asking.items(values):
-            known = {
+            cells = {
                 ref.column: cell
                 for ref in question.columns
                 if (cell := item.get(names[ref])) is not None
             }
-            found += self.staging.matching(question.table, list(known), list(known.values()))
-        return found
+            rows += self.staging.matching(question.table, list(cells), list(cells.values()))
+        return rows
 
     def _reads_of_others(
         self, table: str, accesses: Sequence[PatternAccess], *, forbids: bool
     ) -> dict[str, list[PatternAccess]]:
-        """Those of the table itself are behind the write, or forbid it."""
-        found: dict[str, list[PatternAccess]] = {}
+        """Returns the reads of dependent rows: those after the write, of other tables, or that
+        forbid the write."""
+        reads: dict[str, list[PatternAccess]] = {}
         is_behind = False
         for access in accesses:
             is_read = access.request in READS
             is_behind = is_behind or not is_read
             is_other = is_behind or access.forbids or self._entity(access).source != table
             if is_read and is_other and access.forbids == forbids:
-                found.setdefault(access.entity, []).append(access)
-        return found
+                reads.setdefault(access.entity, []).append(access)
+        return reads
 
     def _values_of(
         self, question: ResolvedQuery, entity: Entity, row: Item, statement: Modification
@@ -172,7 +195,8 @@ class RowFinder:
     def _joined_value(
         self, entity: Entity, ref: ColumnRef, row: Item, statement: Modification
     ) -> AttributeValue | None:
-        """What the copies are found by: a column of the row, under the name of their own."""
+        """Returns the row's column by which copies are found, which they know by a column of their
+        own."""
         if ref.table == statement.table:
             return row.get(ref.column)
         for attribute in entity.attributes:
@@ -184,25 +208,28 @@ class RowFinder:
 
 
 def passed_column(attribute: ItemAttribute, value: str) -> str:
-    """The column whose value a request passes for a key that is a column: its own, under the name
-    of the attribute, or the one that the model says."""
+    """Returns the column that a request passes for a key attribute that is a column.
+
+    It is the attribute's own column, unless the model names another.
+    """
     own = ColumnRef.parse(attribute.column or "").column
     fields = template_fields(value)
     return own if not fields or fields[0].name == attribute.name else fields[0].name
 
 
-def _next(requests: dict[str, list[PatternAccess]], entity: str) -> PatternAccess | None:
-    """The next request for a type of items; the last one is for all that are left."""
+def _next_request(requests: dict[str, list[PatternAccess]], entity: str) -> PatternAccess | None:
+    """Takes the next request for a type of items; the last one serves all that are left."""
     own = requests.get(entity, [])
     return own.pop(0) if len(own) > 1 else next(iter(own), None)
 
 
 def is_referred_to(staging: StagedRows, question: ResolvedQuery, row: Item) -> bool:
-    """Whether another row refers to one, by the columns that a question for such rows tests."""
+    """True when another row refers to this one, by the columns that the question for such rows
+    tests."""
     columns = [test.ref.column for test in question.tests]
     passed = (value for test in question.tests for value in test.values)
-    refs = [one.ref for one in passed if isinstance(one, Parameter) and one.ref is not None]
+    refs = [other.ref for other in passed if isinstance(other, Parameter) and other.ref is not None]
     cells = [row[ref.column] for ref in refs if ref.column in row]
     if len(cells) < len(columns):
         return False
-    return any(one != row for one in staging.matching(question.table, columns, cells))
+    return any(other != row for other in staging.matching(question.table, columns, cells))

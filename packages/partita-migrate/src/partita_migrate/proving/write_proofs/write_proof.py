@@ -1,6 +1,6 @@
-"""The proof of a write: the statement on a private copy, the requests on tables of their own.
+"""The proof of a write: the statement runs on a private copy, the requests on separate tables.
 
-Both begin with the same rows. After every call the copy, turned into items again, must equal the
+Both begin with the same rows. After every call, the copy's rows, made into items, must equal the
 tables.
 """
 
@@ -37,10 +37,12 @@ SHOWN_ITEMS = 4
 
 
 class _SourceRefused(Exception):
-    """Values that the source itself does not take: there is nothing to compare with."""
+    """Raised for values that the source itself refuses: there is nothing to compare with."""
 
 
 class WriteProof:
+    """Proves the write statements of a design."""
+
     def __init__(
         self,
         design: Design,
@@ -85,18 +87,18 @@ class WriteProof:
         cases: list[str] = []
         refused = ""
         rows = 0
-        for one in sets:
+        for parameter_set in sets:
             self.sides.begin()
             try:
-                count, what = self._run(statement, one, accesses)
+                count, what = self._run(statement, parameter_set, accesses)
             except _SourceRefused as reason:
                 refused = str(reason)
                 continue
             rows += count
-            cases.append(f"{one.case}: {count} rows")
+            cases.append(f"{parameter_set.case}: {count} rows")
             if what:
                 self.sides.drop()
-                differences.append(self._difference(one, what, line))
+                differences.append(self._difference(parameter_set, what, line))
         is_shown = rows > 0
         return PatternProof(
             pattern=pattern.name,
@@ -110,12 +112,14 @@ class WriteProof:
             differences=differences,
         )
 
-    def _difference(self, one: ParameterSet, what: list[str], line: str) -> AnswerDifference:
+    def _difference(
+        self, parameter_set: ParameterSet, what: list[str], line: str
+    ) -> AnswerDifference:
         return AnswerDifference(
-            case=one.case,
+            case=parameter_set.case,
             parameters={
                 name: "NULL" if value is None else str(next(iter(value.values())))
-                for name, value in one.values.items()
+                for name, value in parameter_set.values.items()
             },
             what=what[0],
             items=what[1 : SHOWN_ITEMS + 1],
@@ -125,41 +129,42 @@ class WriteProof:
     def _run(
         self,
         statement: Insertion | Modification,
-        one: ParameterSet,
+        parameter_set: ParameterSet,
         accesses: Sequence[PatternAccess],
     ) -> tuple[int, list[str]]:
-        """Rows that were written, and what is not the same afterwards."""
+        """Runs one call on both sides; returns how many rows it changed, and what differs
+        afterwards."""
         assert statement.tree is not None
         old = {repr(row): row for row in self.staging.rows(statement.table)}
-        sql, bound = self._sql(statement, one)
+        sql, bound = self._sql(statement, parameter_set)
         try:
-            # What the application knows before it writes.
+            # What the application reads before it writes.
             change = self._change(statement)
-            found = self.finding.found(change, one, accesses)
-            beside = self.finding.dependents(change, found, accesses)
-            forbidden = self.finding.forbidden(change, found, accesses)
+            rows = self.finding.find_rows(change, parameter_set, accesses)
+            dependents = self.finding.dependents(change, rows, accesses)
+            forbidden = self.finding.forbidden(change, rows, accesses)
         except (ClientError, NotEncodable, RequestNotPossible, NotServed) as error:
             return 0, [f"the rows were not found: {error}"]
         try:
             count = self.sides.copy.connection.execute(text(sql), bound).rowcount
         except IntegrityError as error:
             reason = " ".join(str(error.orig).split())
-            return 0, self._refused(statement, one, reason, found, forbidden, accesses)
+            return 0, self._refused(statement, parameter_set, reason, rows, forbidden, accesses)
         except SQLAlchemyError as error:
             reason = " ".join(str(error.__cause__ or error).split())[:200]
             raise _SourceRefused(f"the source refused the statement: {reason}") from error
         if forbidden:
-            return count, [f"the requests refuse what the source takes: {forbidden}"]
+            return count, [f"the requests refuse what the source accepts: {forbidden}"]
         self.sides.stage()
         new = [row for row in self.staging.rows(statement.table) if repr(row) not in old]
         try:
-            strange = self._send(statement, one, (found, beside, new), accesses)
+            strange = self._send(statement, parameter_set, (rows, dependents, new), accesses)
         except (ClientError, NotEncodable, RequestNotPossible, NotServed) as error:
             return count, [f"the requests were refused: {error}"]
         return count, strange or self.sides.differences()
 
     def _sql(
-        self, statement: Insertion | Modification, one: ParameterSet
+        self, statement: Insertion | Modification, parameter_set: ParameterSet
     ) -> tuple[str, dict[str, Any]]:
         assert statement.tree is not None
         tree = statement.tree.copy()
@@ -171,11 +176,12 @@ class WriteProof:
             for parameter in statement.parameters()
             if parameter.ref and (column := self.reads.column(parameter.ref)) is not None
         }
-        sql, bound = self.sides.snapshot.bound(tree, one.values, columns)
+        sql, bound = self.sides.snapshot.bound(tree, parameter_set.values, columns)
         return (f"REPLACE{sql.removeprefix('INSERT')}" if is_replace else sql), bound
 
     def _change(self, statement: Insertion | Modification) -> Modification | None:
-        """What it does to rows that are there."""
+        """Returns the change that a statement makes to existing rows; None for an insert that only
+        adds."""
         if isinstance(statement, Modification):
             return statement
         is_changing = statement.on_conflict in ("update", "replace")
@@ -184,68 +190,71 @@ class WriteProof:
     def _send(
         self,
         statement: Insertion | Modification,
-        one: ParameterSet,
+        parameter_set: ParameterSet,
         rows: tuple[list[Item], list[tuple[str, Item]], list[Item]],
         accesses: Sequence[PatternAccess],
     ) -> list[str]:
-        """The requests of the application; what is strange about the keys that they name.
+        """Sends the application's requests; returns what is wrong with the keys that they name.
 
-        `rows`: those that were found, those beside them, and those that the copy has since then.
+        `rows` are the rows that were found, their dependents, and the rows that are new in the
+        copy.
         """
-        found, beside, new = rows
+        rows_found, dependents, new = rows
         written = self.sending.written(accesses)
         if isinstance(statement, Modification):
-            strange = self.sending.strange_keys(accesses, statement.table, found)
-            self.sending.modify(statement, one, found, beside, written)
+            strange = self.sending.strange_keys(accesses, statement.table, rows_found)
+            self.sending.modify(statement, parameter_set, rows_found, dependents, written)
             return strange
         change = self._change(statement)
-        if change is not None and statement.on_conflict == "update" and found:
-            self.sending.modify(change, one, found, beside, written)
-            return self.sending.strange_keys(accesses, statement.table, found)
+        if change is not None and statement.on_conflict == "update" and rows_found:
+            self.sending.modify(change, parameter_set, rows_found, dependents, written)
+            return self.sending.strange_keys(accesses, statement.table, rows_found)
         strange = self.sending.strange_keys(accesses, statement.table, new)
         if statement.on_conflict == "nothing" and not new:
-            return self._refusal(statement, one, "the row is there already", written)
-        # A row that is replaced by its like is there again.
-        again = [row for row in self.staging.rows(statement.table) if row in found]
-        self.sending.write(found, [*new, *again], statement.table, written)
+            return self._refusal(statement, parameter_set, "the row is there already", written)
+        # A row that was replaced by an equal one is written again too.
+        again = [row for row in self.staging.rows(statement.table) if row in rows_found]
+        self.sending.write(rows_found, [*new, *again], statement.table, written)
         return strange
 
     def _refused(
         self,
         statement: Insertion | Modification,
-        one: ParameterSet,
+        parameter_set: ParameterSet,
         reason: str,
-        found: list[Item],
+        rows_found: list[Item],
         forbidden: str,
         accesses: Sequence[PatternAccess],
     ) -> list[str]:
-        """What the source does not take, the design's conditions must not take either."""
+        """Checks that the design's conditions also refuse what the source has refused."""
         is_repeated = "UNIQUE" in reason.upper().replace("DUPLICATE", "UNIQUE")
         if isinstance(statement, Insertion):
             written = self.sending.written(accesses)
-            return self._refusal(statement, one, reason, written) if is_repeated else []
-        took = [f"the source did not take it ({reason}), and the requests did"]
+            return self._refusal(statement, parameter_set, reason, written) if is_repeated else []
+        accepted_anyway = [f"the source refused it ({reason}), but the requests were accepted"]
         if any(access.forbids for access in accesses):
-            is_lost = self.finding.is_referred_to(self._change(statement), found, accesses)
-            return [] if forbidden or is_lost else took
-        lost = [one for one in self.sides.design.unique if one.kept_by == "application"]
-        if not is_repeated or any(one.table == statement.table for one in lost):
+            is_lost = self.finding.is_referred_to(self._change(statement), rows_found, accesses)
+            return [] if forbidden or is_lost else accepted_anyway
+        lost = [unique for unique in self.sides.design.unique if unique.kept_by == "application"]
+        if not is_repeated or any(unique.table == statement.table for unique in lost):
             return []
         try:
-            self.sending.modify(statement, one, found, [], self.sending.written(accesses))
+            self.sending.modify(
+                statement, parameter_set, rows_found, [], self.sending.written(accesses)
+            )
         except ClientError:
             return self.sides.differences()
-        return took
+        return accepted_anyway
 
     def _refusal(
-        self, statement: Insertion, one: ParameterSet, reason: str, written: set[str]
+        self, statement: Insertion, parameter_set: ParameterSet, reason: str, written: set[str]
     ) -> list[str]:
-        row = self.sending.row(statement, one)
+        row = self.sending.row(statement, parameter_set)
         try:
             self.sending.write([], [row], statement.table, written)
         except ClientError:
             return self.sides.differences()
-        return [f"the source did not take it ({reason}), and the requests did"]
+        return [f"the source refused it ({reason}), but the requests were accepted"]
 
 
 def _nothing_shown(cases: list[str]) -> str:

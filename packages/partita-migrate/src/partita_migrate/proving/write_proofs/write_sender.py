@@ -1,7 +1,6 @@
-"""What an application sends for a write: the items of changed rows, all or nothing.
+"""Sends what an application sends for a write: the items of changed rows, all or nothing.
 
-What it does with a row that it has changed is the one function of all stages: its items are made
-anew.
+The items are made by the same function as in every other stage.
 """
 
 from __future__ import annotations
@@ -35,6 +34,8 @@ TRANSACTION_ITEMS = 100
 
 
 class WriteSender:
+    """Sends the application's requests for a write."""
+
     def __init__(self, sides: WriteSides, reads: ReadPlanner) -> None:
         self.sides = sides
         self.reads = reads
@@ -44,15 +45,18 @@ class WriteSender:
         self.maker = sides.maker
 
     def written(self, accesses: Sequence[PatternAccess]) -> set[str]:
-        """The types of items that the requests of the model write."""
-        writes = [one for one in accesses if one.request not in (*READS, "TTL", "none")]
-        beside = (one.name for access in writes for _, one in written_with(self.design, access))
-        return {*(one.entity for one in writes), *beside}
+        """Returns the types of items that the model's requests write."""
+        writes = [access for access in accesses if access.request not in (*READS, "TTL", "none")]
+        beside = (
+            entity.name for access in writes for _, entity in written_with(self.design, access)
+        )
+        return {*(access.entity for access in writes), *beside}
 
     def strange_keys(
         self, accesses: Sequence[PatternAccess], source: str, rows: Sequence[Item]
     ) -> list[str]:
-        """Keys that a request of the design names, and that no item of the row has."""
+        """Returns what is wrong with a request that names a key which none of the row's items
+        has."""
         for access in accesses:
             home = self.design.table(access.table)
             entity = home.entity(access.entity) if home is not None else None
@@ -72,46 +76,46 @@ class WriteSender:
 
     def _named_key(self, access: PatternAccess, entity: Entity, row: Item) -> Item:
         made = {}
-        for one in access.key:
-            attribute = entity.attribute(one.attribute)
+        for condition in access.key:
+            attribute = entity.attribute(condition.attribute)
             if attribute is None:
-                raise RequestNotPossible(f"{entity.name} has no attribute {one.attribute!r}")
+                raise RequestNotPossible(f"{entity.name} has no attribute {condition.attribute!r}")
             is_plain = attribute.template is None and attribute.constant is None
-            column = passed_column(attribute, one.value) if is_plain else None
-            asked = replace(
+            column = passed_column(attribute, condition.value) if is_plain else None
+            key_attribute = replace(
                 attribute,
                 column=str(ColumnRef(entity.source, column)) if column else None,
                 constant=None,
-                template=None if is_plain else one.value,
+                template=None if is_plain else condition.value,
             )
-            value = self.maker.value(entity, asked, row)
-            made[one.attribute] = value if value is not None else {"S": one.value}
+            value = self.maker.value(entity, key_attribute, row)
+            made[condition.attribute] = value if value is not None else {"S": condition.value}
         return made
 
     def modify(
         self,
         statement: Modification,
-        one: ParameterSet,
-        found: list[Item],
-        beside: list[tuple[str, Item]],
+        parameter_set: ParameterSet,
+        rows: list[Item],
+        dependents: list[tuple[str, Item]],
         written: set[str],
     ) -> None:
-        changed = [self._changed(statement, row, one) for row in found]
-        self.write(found, changed, statement.table, written)
-        for source, row in beside:
+        changed = [self._changed(statement, row, parameter_set) for row in rows]
+        self.write(rows, changed, statement.table, written)
+        for source, row in dependents:
             table = self.inventory.table(source)
             key = table.primary_key if table is not None and table.primary_key else list(row)
             after = self.staging.matching(source, key, [row[name] for name in key])
-            names = {one.name for _, one in self.sides.entities(source)}
+            names = {parameter_set.name for _, parameter_set in self.sides.entities(source)}
             self.write([row], list(after), source, names, is_copy=True)
 
-    def _changed(self, statement: Modification, row: Item, one: ParameterSet) -> Item:
-        """Empty for a row that is deleted."""
+    def _changed(self, statement: Modification, row: Item, parameter_set: ParameterSet) -> Item:
+        """Returns the changed row; empty for a deleted one."""
         if not statement.changes:
             return {}
         changed = dict(row)
         for change in statement.changes:
-            value = self._value(change.ref, change.value, one)
+            value = self._value(change.ref, change.value, parameter_set)
             if change.sign:
                 before = row.get(change.ref.column)
                 is_float = self._is_float(change.ref)
@@ -123,23 +127,25 @@ class WriteSender:
         return changed
 
     def _is_float(self, ref: ColumnRef) -> bool:
-        """Whether the source counts in floating point; SQLite does with every fraction."""
+        """True when the source counts in floating point, as SQLite does with every fraction."""
         column = self.reads.column(ref)
         is_whole = column is not None and column.kind == "integer"
         is_float = column is not None and column.kind == "float"
         return is_float or (self.inventory.dialect == "sqlite" and not is_whole)
 
-    def row(self, statement: Insertion, one: ParameterSet) -> Item:
+    def row(self, statement: Insertion, parameter_set: ParameterSet) -> Item:
         row: Item = {}
         for ref, value in zip(statement.columns, statement.values, strict=True):
-            held = self._value(ref, value, one) if value is not None else None
-            if held is not None:
-                row[ref.column] = held
+            cell = self._value(ref, value, parameter_set) if value is not None else None
+            if cell is not None:
+                row[ref.column] = cell
         return row
 
-    def _value(self, ref: ColumnRef, value: Value, one: ParameterSet) -> AttributeValue | None:
+    def _value(
+        self, ref: ColumnRef, value: Value, parameter_set: ParameterSet
+    ) -> AttributeValue | None:
         if isinstance(value, Parameter):
-            return one.values.get(value.name)
+            return parameter_set.values.get(value.name)
         assert isinstance(value, Constant)
         column = self.reads.column(ref)
         assert column is not None
@@ -154,9 +160,9 @@ class WriteSender:
         *,
         is_copy: bool = False,
     ) -> None:
-        """Rows that were, and what became of them: puts and deletes, all or nothing.
+        """Writes what became of rows as puts and deletes, all or nothing.
 
-        `written`: the types of items that are written.
+        `written` has the types of items that are written.
         """
         gone: dict[Key, Item] = {}
         new: dict[Key, Item] = {}
@@ -175,26 +181,29 @@ class WriteSender:
                 put["ConditionExpression"] = "attribute_not_exists(#k)"
                 put["ExpressionAttributeNames"] = {"#k": self.sides.home(key[0]).partition_key.name}
             calls.append({"Put": put})
+        # All or nothing as far as DynamoDB allows it: a transaction has at most 100 items.
         for start in range(0, len(calls), TRANSACTION_ITEMS):
             self.sides.server.call(
                 "TransactWriteItems", TransactItems=calls[start : start + TRANSACTION_ITEMS]
             )
 
     def _is_latest(self, table: str, item: Item) -> bool:
-        """The copy of the newest row is replaced by each newer one."""
-        latest = [one for one in self.sides.home(table).entities if one.rows == "latest"]
+        """True for the item of the newest row, which each newer row replaces."""
+        latest = [
+            attribute for attribute in self.sides.home(table).entities if attribute.rows == "latest"
+        ]
         return any(
             all(
-                item.get(one.name) == {one.type: one.constant}
-                for one in entity.attributes
-                if one.constant is not None
+                item.get(attribute.name) == {attribute.type: attribute.constant}
+                for attribute in entity.attributes
+                if attribute.constant is not None
             )
             for entity in latest
         )
 
     def _target(self, key: Key, item: Item) -> dict[str, Any]:
         home = self.sides.home(key[0])
-        names = [one.name for one in home.keys]
+        names = [key_attribute.name for key_attribute in home.keys]
         return {
             "TableName": f"{self.sides.prefix}{key[0]}",
             "Key": {name: item[name] for name in names},

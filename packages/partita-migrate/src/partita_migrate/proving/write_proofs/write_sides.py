@@ -12,12 +12,13 @@ from partita_migrate.proving.read_proofs.answer_comparison import plain
 from partita_migrate.proving.sandbox.design_tables import (
     create_tables,
     drop_tables,
-    is_taken,
+    is_accepted,
     put_all,
-    scanned,
+    scan_items,
 )
 from partita_migrate.proving.sandbox.private_dynamodb import DynamoDBClient
 from partita_migrate.proving.sandbox.source_snapshot import SourceSnapshot
+from partita_migrate.row_store.row_store import primary_keys
 from partita_migrate.row_store.staged_rows import StagedRows
 from partita_migrate.understanding.schema.inventory import Inventory
 from partita_migrate.understanding.sources.source_connection import SourceDatabase
@@ -29,6 +30,8 @@ Key = tuple[str, str]
 
 
 class WriteSides:
+    """The private copy and the tables."""
+
     def __init__(
         self,
         design: Design,
@@ -45,9 +48,7 @@ class WriteSides:
         self.prefix = prefix
         self.snapshot = SourceSnapshot(copy, inventory, is_streamed=False)
         self.staging = StagedRows(space / "writes", inventory, design)
-        self.maker = ItemMaker(
-            self.staging, {table.name: table.primary_key for table in inventory.tables}
-        )
+        self.maker = ItemMaker(self.staging, primary_keys(inventory))
         self.is_filled = False
 
     def close(self) -> None:
@@ -55,7 +56,7 @@ class WriteSides:
         self.staging.close()
 
     def begin(self) -> None:
-        """Tables with what the copy holds now, unless they are there."""
+        """Creates the tables and fills them with the copy's items, unless they exist."""
         if self.is_filled:
             return
         create_tables(self.server, self.design, self.prefix)
@@ -77,32 +78,32 @@ class WriteSides:
                     pass
 
     def entities(self, source: str) -> Iterator[tuple[TableDesign, Entity]]:
-        return ((table, one) for table, one in self.design.entities() if one.source == source)
+        return (pair for pair in self.design.entities() if pair[1].source == source)
 
     def expected(self) -> dict[Key, Item]:
-        """Every item that the copy's rows become."""
-        found: dict[Key, Item] = {}
+        """Returns every item that the copy's rows make."""
+        items: dict[Key, Item] = {}
         for table in self.inventory.tables:
             for row in self.staging.rows(table.name):
-                found.update(self.items(table.name, row))
-        return found
+                items.update(self.items(table.name, row))
+        return items
 
     def items(self, source: str, row: Item, written: set[str] | None = None) -> dict[Key, Item]:
-        """Of all types, or of those that are written."""
-        found: dict[Key, Item] = {}
+        """Returns the items of a row, of all types or of those in `written`."""
+        items: dict[Key, Item] = {}
         for home, entity in self.entities(source):
             if written is not None and entity.name not in written:
                 continue
             item = self.maker.item(entity, row)
-            if item is not None and is_taken(home, item):
-                found[home.name, key_text(home, item)] = item
-        return found
+            if item is not None and is_accepted(home, item):
+                items[home.name, key_text(home, item)] = item
+        return items
 
     def _actual(self) -> dict[Key, Item]:
         return {
             (table.name, key_text(table, item)): item
             for table in self.design.tables
-            for item in scanned(self.server, f"{self.prefix}{table.name}")
+            for item in scan_items(self.server, f"{self.prefix}{table.name}")
         }
 
     def differences(self) -> list[str]:
@@ -127,12 +128,12 @@ class WriteSides:
                 shown.append(f"{key[0]} {key[1]}: {cells}"[:300])
         if not shown:
             return []
-        return [f"{len(shown)} items are not what the copy's rows become", *shown]
+        return [f"{len(shown)} items are not what the copy's rows make", *shown]
 
     def home(self, name: str) -> TableDesign:
-        found = self.design.table(name)
-        assert found is not None
-        return found
+        table = self.design.table(name)
+        assert table is not None
+        return table
 
 
 def key_text(table: TableDesign, item: Item) -> str:

@@ -15,7 +15,7 @@ from partita.errors import (
     UnknownOperationException,
 )
 from partita.server.protocol import json_codec
-from partita.server.protocol.error_body import error_body
+from partita.server.protocol.aws_responses import error_body
 from partita.server.protocol.request_validation import compile_service
 from partita.server.protocol.service_model import STEP_FUNCTIONS
 from partita_services.workflows.api import (
@@ -106,8 +106,4 @@ class StepFunctionsApi:
             if error.code == "ValidationException" and "nextToken" in request:
                 # The start key in the token belongs to another list.
                 raise InvalidToken("Invalid Token: 'Invalid token'") from error
-            if error.code != "ResourceNotFoundException":
-                raise
-        # Somebody has deleted the table, and with it everything in it. Start with a new one.
-        await self._service.store.prepare()
-        return await operation(self._service, request)
+            raise

@@ -38,7 +38,7 @@ class Entitlement(NamedTuple):
     read_maximum: float | None = None
     write_maximum: float | None = None
     since: float = 0.0
-    """When the units were set; units that were not used since then are available for a burst."""
+    """The time when the units were set; units unused since then are available for a burst."""
     partitions_min: int = 1
     """The partitions that exist already: they are never merged."""
 
@@ -158,6 +158,8 @@ class AccountSide:
 
 
 class CapacityAccount:
+    """The limits, consumption, partitions and insights of a table or global index."""
+
     def __init__(
         self,
         table_name: str,
@@ -200,7 +202,7 @@ class CapacityAccount:
             return _shown(item, partition), _shown(item, sort)
         return (_shown(item, partition),)
 
-    def place_of(self, item: Item) -> int:
+    def key_hash_of(self, item: Item) -> int:
         """Returns the hash of an item's partition key, as a number."""
         parts = [key_bytes(item[name]) for name, _ in self._keys[0]]
         if self._key_secret:

@@ -1,8 +1,8 @@
 """Capacity units, and their report in a response (ConsumedCapacity).
 
 A write unit covers 1 KB, a read unit 4 KB. An eventually consistent read costs half, a transaction
-double. Sizes are rounded up, and everything costs at least one unit. (Guide, "Read and write
-operations".)
+double. Sizes are rounded up, and even a missing item costs as much as a small one. (Guide, "Read
+and write operations".)
 """
 
 from __future__ import annotations
@@ -15,10 +15,12 @@ from partita.foundation.service_limits import READ_UNIT_BYTES, WRITE_UNIT_BYTES
 
 
 def write_units(size_bytes: int) -> int:
+    """Returns the units of writing an item of this size outside of a transaction."""
     return max(1, -(-size_bytes // WRITE_UNIT_BYTES))
 
 
 def read_units(size_bytes: int, *, consistent: bool) -> float:
+    """Returns the units of reading this many bytes outside of a transaction."""
     return max(1, -(-size_bytes // READ_UNIT_BYTES)) * (1.0 if consistent else 0.5)
 
 

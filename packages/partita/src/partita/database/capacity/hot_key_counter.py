@@ -19,13 +19,15 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 class Contributor(NamedTuple, Generic[Key]):
-    """A key and the least that it contributed; it may be up to `Contributors.error` more."""
+    """A key and the least that it contributed; it may be up to `HotKeyCounter.error` more."""
 
     key: Key
     value: float
 
 
 class HotKeyCounter(Generic[Key]):
+    """Adds up values by key, and keeps the keys with the largest sums."""
+
     __slots__ = ("_counters", "_kept", "_room", "error", "total")
 
     def __init__(self, kept: int = KEPT) -> None:

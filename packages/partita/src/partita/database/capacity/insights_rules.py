@@ -28,12 +28,15 @@ Key = tuple[str, ...]
 
 
 def rule_kinds(mode: str, *, has_sort_key: bool) -> list[str]:
+    """Returns the kinds of rules that a mode enables."""
     accessed = ["PKC", "SKC"] if mode == ACCESSED_AND_THROTTLED_KEYS else []
     kinds = [*accessed, "PKT", "SKT"]
     return kinds if has_sort_key else [kind for kind in kinds if kind.startswith("PK")]
 
 
 class InsightsRules:
+    """The counters of a table's or index's rules; rules that are not enabled are None."""
+
     __slots__ = ("accessed", "accessed_full", "since", "throttled", "throttled_full")
 
     def __init__(self, kinds: list[str], since: float) -> None:
@@ -62,7 +65,7 @@ class InsightsRules:
             self.throttled_full.add(key, 1)
 
     def rules(self) -> dict[str, HotKeyCounter[Key]]:
-        """By the kind in the rule's name."""
+        """Returns the counters of the enabled rules, by kind, such as "PKC"."""
         rules = {
             "PKC": self.accessed,
             "SKC": self.accessed_full,

@@ -27,21 +27,21 @@ HOT_KEY_CHARS_MAX = 100
 class Charge:
     """Units to be paid by one account.
 
-    `place` is the hash of the partition key, `key` the key as people read it.
+    `key_hash` is the hash of the partition key, `key` the key as people read it.
     """
 
-    __slots__ = ("account", "is_write", "key", "limit", "partition", "place", "units")
+    __slots__ = ("account", "is_write", "key", "key_hash", "limit", "partition", "units")
 
     def __init__(
-        self, account: CapacityAccount, is_write: bool, units: float, place: int, key: Key | None
+        self, account: CapacityAccount, is_write: bool, units: float, key_hash: int, key: Key | None
     ) -> None:
         self.account = account
         self.is_write = is_write
         self.units = units
-        self.place = place
+        self.key_hash = key_hash
         self.key = key
         self.partition: Partition | None = None
-        """The partition that pays, set when the charge is paid."""
+        """The partition of the key, set when the ledger gets the charge."""
         self.limit: str | None = None
         """The limit that was exceeded, if the charge could not be paid."""
 
@@ -66,6 +66,8 @@ class TableAccounts:
 
 
 class Ledger:
+    """Charges requests to the accounts of their tables, and throttles those that cannot pay."""
+
     def __init__(self, clock: Clock, mode: str = OFF) -> None:
         self.mode = mode
         self.clock = clock
@@ -125,7 +127,7 @@ def _pay(charges: Sequence[Charge], now: float) -> Charge | None:
         if account.is_on_demand:
             account.follow_peak(is_write, now)
         key = None if charge.key is None else charge.key[0][:HOT_KEY_CHARS_MAX]
-        partition = account.partitions.demand(charge.place, key, units, is_write, now)
+        partition = account.partitions.demand(charge.key_hash, key, units, is_write, now)
         charge.partition = partition
         charge.limit = account.side(is_write).refusing_limit(units, now)
         if charge.limit is None and not partition.allows(units, is_write, now):

@@ -25,6 +25,8 @@ DIGITS = 9
 
 
 class PartitionSizing(NamedTuple):
+    """The partitions needed for throughput and for storage, and the units that each then has."""
+
     by_throughput: int
     by_storage: int
     read_units_each: float
@@ -36,6 +38,7 @@ class PartitionSizing(NamedTuple):
 
 
 def partitions_for(read_units: float, write_units: float, size_bytes: float) -> PartitionSizing:
+    """Returns the partitions of a table with provisioned units; reads and writes add up."""
     share = Fraction(read_units) / PARTITION_READ_UNITS
     share += Fraction(write_units) / PARTITION_WRITE_UNITS
     by_throughput = max(1, ceil(round(share, DIGITS)))

@@ -35,6 +35,8 @@ HotKey = tuple[int, str]
 
 
 class Partition:
+    """A range of hashes, with token buckets and the demand of the current minute."""
+
     __slots__ = ("_keys", "_last_load", "_minute", "_units", "read", "start", "stop", "write")
 
     def __init__(self, start: int, stop: int, now: float) -> None:
@@ -84,8 +86,8 @@ class Partition:
         """Returns the hashes at which to split: around a hot key, or between several busy keys."""
         hottest = self._keys.top(KEYS_KEPT)
         if hottest and hottest[0].value > ISOLATED_SHARE * self._keys.total:
-            place = hottest[0].key[0]
-            around = [place, place + 1]
+            key_hash = hottest[0].key[0]
+            around = [key_hash, key_hash + 1]
         else:
             weights = sorted((contributor.key[0], contributor.value) for contributor in hottest)
             around = [_middle(weights, self)]
@@ -110,14 +112,16 @@ def _middle(weighted: list[tuple[int, float]], partition: Partition) -> int:
     """
     half = sum(weight for _, weight in weighted) / 2
     below = 0.0
-    for place, weight in weighted:
+    for key_hash, weight in weighted:
         below += weight
-        if below >= half and partition.start < place + 1 < partition.stop:
-            return place + 1
+        if below >= half and partition.start < key_hash + 1 < partition.stop:
+            return key_hash + 1
     return (partition.start + partition.stop) // 2
 
 
 class TablePartitions:
+    """All partitions of a table or global index, which together cover all hashes."""
+
     def __init__(self, count: int, now: float) -> None:
         edges = [*even_starts(count), HASHES]
         self._set([Partition(*edge, now) for edge in pairwise(edges)])
@@ -132,18 +136,18 @@ class TablePartitions:
     def starts(self) -> list[int]:
         return self._starts
 
-    def at(self, place: int) -> Partition:
-        return self._partitions[bisect_right(self._starts, place) - 1]
+    def at(self, key_hash: int) -> Partition:
+        return self._partitions[bisect_right(self._starts, key_hash) - 1]
 
     def demand(
-        self, place: int, key: str | None, units: float, is_write: bool, now: float
+        self, key_hash: int, key: str | None, units: float, is_write: bool, now: float
     ) -> Partition:
         """Count demand for a key, split its partition if it was hot, and return the partition."""
-        partition = self.at(place)
-        hot_key = None if key is None else (place, key)
+        partition = self.at(key_hash)
+        hot_key = None if key is None else (key_hash, key)
         if partition.demand(hot_key, units, is_write, now):
             self._split(partition, partition.boundaries(), now)
-            partition = self.at(place)
+            partition = self.at(key_hash)
         return partition
 
     def grow(self, count: int, now: float) -> None:

@@ -42,7 +42,7 @@ MAXIMUM_EXCEEDED = "Throughput exceeds the maximum OnDemandThroughput configured
 
 
 class ThrottlingReason(NamedTuple):
-    """Why a request was throttled: the limit that it exceeded, on which table or index."""
+    """The reason why a request was throttled: the limit, and the table or index."""
 
     limit: str
     arn: str

@@ -10,6 +10,11 @@ BURST_SECONDS = 300
 
 
 class TokenBucket:
+    """A number of tokens that is refilled by `rate` per second, up to `burst_seconds` times that.
+
+    The number can be negative: a read is paid after it was done.
+    """
+
     __slots__ = ("burst_seconds", "rate", "second", "tokens")
 
     def __init__(

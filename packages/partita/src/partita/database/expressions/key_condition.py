@@ -54,6 +54,8 @@ class KeyTest(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class KeyCondition:
+    """A compiled key condition, which `resolve` turns into a key range for a key schema."""
+
     names_used: frozenset[str]
     values_used: frozenset[str]
     checks: tuple[Check, ...]

@@ -236,7 +236,7 @@ def _unfit(problem: str, name: str) -> ValidationException:
 
 
 def _arguments(entry: Mapping[str, Any], wording: ErrorWording) -> Arguments:
-    """Returns the normalised AttributeValueList, checked against its operator."""
+    """Returns the normalized AttributeValueList, checked against its operator."""
     operator = entry["ComparisonOperator"]
     arguments = [normalize_value(value, wording) for value in entry.get("AttributeValueList", ())]
     count = ARGUMENT_COUNTS.get(operator, 1)

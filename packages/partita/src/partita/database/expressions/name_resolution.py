@@ -1,4 +1,4 @@
-"""What all expressions share: placeholders, reserved words, the cache, and checks of the values.
+"""The common parts of all expressions: placeholders, reserved words, the cache, value checks.
 
 An expression is checked in two steps, in the service's order. Errors in the text are raised when
 it is compiled. Errors that depend on the values of a request are found by a list of checks, which

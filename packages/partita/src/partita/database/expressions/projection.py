@@ -31,6 +31,8 @@ selects the whole value."""
 
 @dataclass(frozen=True, slots=True)
 class Projection:
+    """A compiled projection: the document paths to return, as a list and as a tree."""
+
     paths: tuple[Path, ...]
     names_used: frozenset[str]
     shape: Shape
@@ -80,6 +82,7 @@ def _compiled(text: str, names: NameItems, parameter: str) -> Projection:
 
 
 def shape_of(paths: Iterable[Path]) -> Shape:
+    """Returns paths as nested dicts, list indexes in ascending order."""
     shape: Shape = {}
     for path in sorted(paths):
         inner = shape

@@ -1,6 +1,6 @@
 """Comparing attribute values as DynamoDB does: only values of one type have an order.
 
-Normalised values are equal when their dicts are, as numbers are canonical and sets are sorted.
+Normalized values are equal when their dicts are, as numbers are canonical and sets are sorted.
 Python orders strings by code point, which is the order of their UTF-8 bytes.
 """
 

@@ -1,4 +1,4 @@
-"""Attribute values in the form of the wire, `{"S": "text"}`: ten types, checked and normalised.
+"""Attribute values in the form of the wire, `{"S": "text"}`: ten types, checked and normalized.
 
 A value stays what the JSON decoder made of it: a dict with one member, whose name is the type.
 Binary stays base64 text. `normalize_item` is called where a value enters the system; everything
@@ -42,7 +42,7 @@ EMPTY_NAME: Final = "Empty attribute name"
 
 
 class ErrorWording(Enum):
-    """Which of the service's two generations of error texts an operation uses (recorded)."""
+    """The generation of the service's error texts that an operation uses (recorded)."""
 
     CURRENT = auto()
     OLDER = auto()
@@ -74,7 +74,7 @@ class ValueCheck:
 
 
 def type_of(value: AttributeValue) -> str:
-    """Returns the type of a normalised value, such as "S"."""
+    """Returns the type of a normalized value, such as "S"."""
     return next(iter(value))
 
 

@@ -31,7 +31,7 @@ def check_item_size(size: int, refusal: str = TOO_LARGE) -> None:
 
 
 def item_size(item: Item) -> int:
-    """Returns the bytes that a normalised item counts towards limits and capacity."""
+    """Returns the bytes that a normalized item counts towards limits and capacity."""
     return measure(item)[0]
 
 
@@ -40,7 +40,7 @@ def value_size(value: AttributeValue) -> int:
 
 
 def measure(item: Item, is_ascii: bool = False) -> tuple[int, int]:
-    """Returns the bytes that a normalised item counts, and the bytes that its values count on a
+    """Returns the bytes that a normalized item counts, and the bytes that its values count on a
     page.
 
     `is_ascii` says that all text in the item is ASCII: then no string has to be encoded.

@@ -56,7 +56,7 @@ _ENCODERS: Final[dict[str, Callable[[Any], bytes]]] = {
 
 
 def key_bytes(value: AttributeValue) -> bytes:
-    """Returns the ordered bytes of a normalised scalar.
+    """Returns the ordered bytes of a normalized scalar.
 
     For strings and binaries, their length is what the value counts towards the key's size limit.
     """
@@ -85,9 +85,9 @@ def keyed_partition(secret: bytes, parts: Sequence[bytes]) -> bytes:
 
 
 def terminated(part: bytes) -> bytes:
-    """Returns a key part that further parts can follow.
+    """Returns a key part to which further parts can be appended.
 
-    Zero bytes are escaped and the part ends with two of them, so that "a" sorts before "ab"
-    whatever comes next.
+    Zero bytes are escaped and the part ends with two of them. So "a" sorts before "ab", even when
+    more parts follow.
     """
     return part.replace(b"\x00", b"\x00\xff") + b"\x00\x00"

@@ -1,1 +1,1 @@
-"""TODO: what this package is for."""
+"""The logs of the database: of changes, for DynamoDB Streams, and of events, for Kinesis."""

@@ -157,10 +157,11 @@ def page_charges(
     key = (", ".join(contents),) if contents else None
     read = accounts.table if index is None or index.is_local else accounts.indexes[index.name]
     charges = [
-        Charge(read, False, units, int.from_bytes(place, "big"), key) for place, units in visits
+        Charge(read, False, units, int.from_bytes(key_hash, "big"), key)
+        for key_hash, units in visits
     ]
     if fetched_units:
-        charges.append(Charge(accounts.table, False, fetched_units, charges[0].place, key))
+        charges.append(Charge(accounts.table, False, fetched_units, charges[0].key_hash, key))
     return charges
 
 
@@ -236,5 +237,5 @@ def _indexed(index: Index, written: WriteEffect) -> Item:
 def _charge(
     service: DatabaseService, account: CapacityAccount, is_write: bool, units: float, item: Item
 ) -> Charge:
-    place = 0 if service.ledger.mode == OFF else account.place_of(item)
-    return Charge(account, is_write, units, place, account.key_of(item))
+    key_hash = 0 if service.ledger.mode == OFF else account.key_hash_of(item)
+    return Charge(account, is_write, units, key_hash, account.key_of(item))

@@ -23,7 +23,7 @@ from partita.database.tables.table_statistics import (
 
 Pair = tuple[bytes, bytes]
 ITEMS: Final = 0
-"""The number of a table's own figures, among those of its indexes."""
+"""The index number under which the counts of the table itself are stored."""
 
 
 class BulkLoad:

@@ -11,6 +11,8 @@ from partita.database.tables.stored_item import StoredItem, pack
 
 
 class IndexEntry(NamedTuple):
+    """An item in an index: its storage key, its size, and the stored value."""
+
     key: bytes
     size: int
     value: bytes

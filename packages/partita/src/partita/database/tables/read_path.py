@@ -42,6 +42,7 @@ class ItemPage:
 
 
 def load(reader: Reader, key: bytes) -> StoredItem | None:
+    """Returns the item with a storage key, or None."""
     value = reader.get(key)
     return None if value is None else unpack(value)
 
@@ -52,6 +53,7 @@ def read_page(
     keep: Keep | None,
     stopwatch: Stopwatch,
 ) -> ItemPage:
+    """Read items until the page is full; without `keep`, all items are returned undecoded."""
     page = ItemPage()
     items, size, page_bytes, count = page.items, 0, 0, 0
     deadline = stopwatch() + FILTER_SECONDS_MAX

@@ -91,12 +91,14 @@ class StoredItem:
 
 
 def pack(item: Item) -> StoredItem:
+    """Returns a normalized item in the form in which it is stored."""
     body = orjson.dumps(item)
     size, paged = measure(item, body.isascii())
     return StoredItem(body, size, item, paged)
 
 
 def unpack(value: bytes) -> StoredItem:
+    """Returns the item in a stored value, without decoding it."""
     return StoredItem(value[HEADER_BYTES:], unpack_sizes(value)[0])
 
 

@@ -18,6 +18,8 @@ _SIZE: Final = struct.Struct(">q")
 
 
 class TableStatistics(NamedTuple):
+    """The number of items in a table or index, and their size."""
+
     item_count: int = 0
     size_bytes: int = 0
 

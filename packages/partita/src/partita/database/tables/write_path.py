@@ -26,7 +26,7 @@ from partita.foundation.service_limits import ITEM_COLLECTION_BYTES_MAX
 
 
 class WriteEffect:
-    """What one write changed, and the units it costs outside of a transaction.
+    """The changes of one write, and the units that it costs outside of a transaction.
 
     In a transaction, every unit counts twice.
     """

@@ -1,1 +1,1 @@
-"""Background jobs: backfilling indexes, deleting expired items (TTL), removing leftover data."""
+"""Background jobs: index backfill, TTL, auto scaling, Kinesis delivery, removal of old data."""

@@ -37,6 +37,8 @@ KINDS = (
 
 
 class AutoScalingJob:
+    """The job that changes provisioned units and splits partitions that store too much."""
+
     def __init__(
         self,
         catalog: TableCatalog,
@@ -89,11 +91,11 @@ class AutoScalingJob:
         if table.billing_mode != PROVISIONED:
             return table
         for owner in table.capacity_owners:
-            wanted = [self._wanted_units(table, owner, kind, now) for kind in KINDS]
-            table = _with_units(table, owner, wanted, now)
+            targets = [self._target_units(table, owner, kind, now) for kind in KINDS]
+            table = _with_units(table, owner, targets, now)
         return table
 
-    def _wanted_units(self, table: Table, owner: Table | Index, kind: _Kind, now: float) -> int:
+    def _target_units(self, table: Table, owner: Table | Index, kind: _Kind, now: float) -> int:
         units: int = getattr(owner.throughput, kind.units)
         policy: ScalingPolicy | None = getattr(owner, kind.policy)
         if policy is None:
@@ -103,12 +105,12 @@ class AutoScalingJob:
         account = accounts and accounts.find(index_name)
         minutes = account.side(kind.name == "write").minutes if account else {}
         key = (table.number, index_name, kind.name)
-        wanted = scaled_units(policy, units, minutes, now, self._scaled_at.get(key))
-        if wanted < units and self._ledger.is_enforced and owner.throughput.next_decrease_at(now):
+        target = scaled_units(policy, units, minutes, now, self._scaled_at.get(key))
+        if target < units and self._ledger.is_enforced and owner.throughput.next_decrease_at(now):
             return units
-        if wanted != units:
+        if target != units:
             self._scaled_at[key] = now
-        return wanted
+        return target
 
 
 def _rescheduled(table: Table, due: Sequence[ScheduledChange], now: float) -> Table:

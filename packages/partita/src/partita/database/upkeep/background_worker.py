@@ -20,7 +20,7 @@ PIECES_AHEAD_MAX = 3
 
 
 class CommitQueue(Protocol):
-    """Where the worker's pieces of work are committed."""
+    """The queue in which the worker's pieces of work wait for a commit."""
 
     def write(self, decide: Callable[[WriteBatch], Any], done: Done) -> None:
         """Run `decide`; after the commit, call `done` with its result or error."""

@@ -8,15 +8,16 @@ from partita.database.logs.event_log.event_retention import remove_deleted, trim
 from partita.database.logs.event_log.event_streams import DELETING, EventStreams
 from partita.database.storage.engine import Snapshot
 from partita.database.storage.write_batch import WriteBatch
+from partita.database.upkeep import table_walk
 from partita.foundation.clock import Clock
 
-PIECE_KEYS = 200
-"""A piece of work ends after this many keys."""
 TRIM_SECONDS = 1.0
-"""How often shards are checked for old records when there are none."""
+"""The interval between checks for old records while there are none."""
 
 
 class EventLogJobs:
+    """The jobs of event streams, of which each call of `work` does a piece."""
+
     def __init__(self, streams: EventStreams, snapshot: Snapshot, clock: Clock) -> None:
         self._streams = streams
         self._snapshot = snapshot
@@ -40,7 +41,7 @@ class EventLogJobs:
         return bool(deleted)
 
     def _remove_deleted(self, write_batch: WriteBatch) -> bool:
-        return remove_deleted(write_batch, self._snapshot, PIECE_KEYS)
+        return remove_deleted(write_batch, self._snapshot, table_walk.PIECE_KEYS)
 
     def _trim_streams(self, write_batch: WriteBatch) -> bool:
         now = self._clock()
@@ -48,7 +49,7 @@ class EventLogJobs:
         if self._trims_at - TRIM_SECONDS <= now < self._trims_at:
             return False
         has_trimmed = any(
-            trim_stream(write_batch, self._snapshot, self._streams, stream, PIECE_KEYS)
+            trim_stream(write_batch, self._snapshot, self._streams, stream, table_walk.PIECE_KEYS)
             for stream in self._streams
         )
         next_trim = now if has_trimmed else now + TRIM_SECONDS

@@ -31,6 +31,8 @@ PIECE_BYTES = 4 * MB
 
 
 class KinesisDelivery:
+    """Moves changes from the captures of tables to the event streams of their destinations."""
+
     def __init__(
         self, catalog: TableCatalog, streams: EventStreams, snapshot: Snapshot, region: str
     ) -> None:

@@ -16,13 +16,8 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from partita.database.recovery.chunk_manifests import collect_garbage
-from partita.database.recovery.recovery_bases import (
-    COMMITTED,
-    RecoveryContext,
-    Task,
-    take_backup,
-    take_base,
-)
+from partita.database.recovery.recovery_bases import take_backup, take_base
+from partita.database.recovery.recovery_context import COMMITTED, RecoveryContext, Task
 from partita.database.recovery.recovery_records import (
     CANCELLING,
     IN_PROGRESS,
@@ -60,13 +55,15 @@ Starts = Iterator[tuple[Key, Callable[[], Task]]]
 
 
 class RecoveryJobs:
-    def __init__(self, work: RecoveryContext, new_id: Callable[[], str]) -> None:
-        self._work = work
+    """The tasks of recovery, of which each call of `work` does a piece."""
+
+    def __init__(self, context: RecoveryContext, new_id: Callable[[], str]) -> None:
+        self._context = context
         self._new_id = new_id
         self._tasks: dict[Key, Task] = {}
         self._waiting: dict[Key, Future[Any]] = {}
         self._not_before: dict[Key, float] = {}
-        """When a failed task is retried, or a table's log is measured again."""
+        """The times when failed tasks are retried, or logs of tables are measured again."""
         self._retained_at = 0.0
         self._is_early = False
         """True when a task will start as soon as the current commit is on disk."""
@@ -84,7 +81,7 @@ class RecoveryJobs:
         """True when a backup of a deleted table still reads the items under a prefix."""
         return any(
             not backup.is_available and table_layout.items_prefix(backup.table.number) == prefix
-            for backup in self._work.records.of(BackupRecord)
+            for backup in self._context.records.of(BackupRecord)
         )
 
     def work(self, write_batch: WriteBatch) -> bool:
@@ -135,7 +132,7 @@ class RecoveryJobs:
         required = dict(self._required())
         for key in [key for key in self._tasks if key not in required]:
             self._end(key)
-        now = self._work.clock()
+        now = self._context.clock()
         for key, start in required.items():
             if key not in self._tasks and now >= self._not_before.get(key, 0.0):
                 task = start()
@@ -144,42 +141,42 @@ class RecoveryJobs:
 
     def _required(self) -> Starts:
         """Yields all tasks that the catalog and the records require, with their start functions."""
-        work = self._work
-        for backup in work.records.of(BackupRecord):
+        context = self._context
+        for backup in context.records.of(BackupRecord):
             if backup.is_available:
                 continue
-            if work.records.is_committed(backup):
-                yield ("backup", backup.id), partial(take_backup, work, backup)
+            if context.records.is_committed(backup):
+                yield ("backup", backup.id), partial(take_backup, context, backup)
             else:
                 self._is_early = True
-        for record in work.records.of(ExportRecord):
+        for record in context.records.of(ExportRecord):
             if record.status == IN_PROGRESS:
-                if work.records.is_committed(record):
-                    yield ("export", record.id), partial(export, work, record)
+                if context.records.is_committed(record):
+                    yield ("export", record.id), partial(export, context, record)
                 else:
                     self._is_early = True
-        for bulk in work.records.of(BulkPutRecord):
+        for bulk in context.records.of(BulkPutRecord):
             if bulk.status in (IN_PROGRESS, CANCELLING):
-                if work.records.is_committed(bulk):
-                    yield ("bulk", bulk.id), partial(bulk_put, work, bulk)
+                if context.records.is_committed(bulk):
+                    yield ("bulk", bulk.id), partial(bulk_put, context, bulk)
                 else:
                     self._is_early = True
-        for table in work.catalog:
+        for table in context.catalog:
             if table.recovery is None and table.origin is None and table.import_id is None:
                 continue
-            committed = work.catalog.committed(table)
+            committed = context.catalog.committed(table)
             if committed is None or _task_settings(committed) != _task_settings(table):
                 self._is_early = True
                 continue
             if self._needs_base(table):
-                yield ("base", table.table_id), partial(take_base, work, table, self._new_id())
+                yield ("base", table.table_id), partial(take_base, context, table, self._new_id())
             origin = table.origin
             if origin and origin.is_in_progress and origin.is_fixed:
-                yield ("restore", table.table_id), partial(restore, work, table, origin)
+                yield ("restore", table.table_id), partial(restore, context, table, origin)
             if table.import_id is not None:
-                imported = work.records.find(ImportRecord, table.import_id)
+                imported = context.records.find(ImportRecord, table.import_id)
                 if imported is not None:
-                    yield ("import", imported.id), partial(import_table, work, imported, table)
+                    yield ("import", imported.id), partial(import_table, context, imported, table)
 
     def _needs_base(self, table: Table) -> bool:
         if table.recovery is None:
@@ -187,18 +184,18 @@ class RecoveryJobs:
         key = "base", table.table_id
         if key in self._tasks:
             return True
-        bases = self._work.bases(table.table_id)
+        bases = self._context.bases(table.table_id)
         if not bases:
             return True
         look = "log", table.table_id
-        now = self._work.clock()
+        now = self._context.clock()
         if now < self._not_before.get(look, 0.0):
             return False
         self._not_before[look] = now + RETRY_SECONDS
-        archive = self._work.archive
+        archive = self._context.archive
         files = log_files(archive, table.table_id)
         log_bytes = sum(archive.size(name) for first, name in files if first > bases[-1].stamp)
-        size = read_statistics(self._work.snapshot, table.number).size_bytes
+        size = read_statistics(self._context.snapshot, table.number).size_bytes
         return log_bytes > max(BASE_BYTES_MIN, size)
 
     def _advance(self, key: Key, write_batch: WriteBatch) -> None:
@@ -225,7 +222,7 @@ class RecoveryJobs:
 
     def _put_off(self, key: Key) -> None:
         self._end(key)
-        self._not_before[key] = self._work.clock() + RETRY_SECONDS
+        self._not_before[key] = self._context.clock() + RETRY_SECONDS
 
     def _end(self, key: Key) -> None:
         self._tasks.pop(key).close()
@@ -233,33 +230,33 @@ class RecoveryJobs:
 
     def _fix_latest(self, write_batch: WriteBatch) -> bool:
         """Choose the commit of a restore to the latest moment, once the first base exists."""
-        for table in self._work.catalog:
+        for table in self._context.catalog:
             origin = table.origin
             if origin and origin.is_in_progress and not origin.is_fixed:
-                if self._work.bases(origin.table_id):
-                    fixed = replace(origin, stamp=self._work.log.latest())
-                    self._work.catalog.save(write_batch, replace(table, origin=fixed))
+                if self._context.bases(origin.table_id):
+                    fixed = replace(origin, stamp=self._context.log.latest())
+                    self._context.catalog.save(write_batch, replace(table, origin=fixed))
                     return True
         return False
 
     # Retention
 
     def _retain(self, write_batch: WriteBatch) -> bool:
-        now, removals = self._work.clock(), self._work.records.removals
+        now, removals = self._context.clock(), self._context.records.removals
         is_due = removals != self._removals_seen
         if self._tasks or (0 <= now - self._retained_at < RETENTION_SECONDS and not is_due):
             return False
         self._retained_at, self._removals_seen = now, removals
         self._is_garbage = self._is_garbage or is_due
         in_use = self._tables_in_use()
-        if self._work.log.follows_everything:
+        if self._context.log.follows_everything:
             in_use.add(EVERYTHING)
         expired: list[BackupRecord | RecoveryBase] = [
             *self._old_bases(now, in_use),
             *self._expired_backups(now),
         ]
         for record in expired:
-            self._work.records.remove(write_batch, record)
+            self._context.records.remove(write_batch, record)
         # The logs are only dropped in a later piece, when the removal of their bases is committed.
         if not expired:
             self._drop_logs(in_use)
@@ -267,9 +264,11 @@ class RecoveryJobs:
 
     def _old_bases(self, now: float, in_use: set[str]) -> Iterator[RecoveryBase]:
         """Yields the bases of tables without recovery, and those before the recovery period."""
-        periods = {table.table_id: table.recovery for table in self._work.catalog if table.recovery}
-        for table_id in {base.table_id for base in self._work.records.of(RecoveryBase)} - in_use:
-            bases = self._work.bases(table_id)
+        periods = {
+            table.table_id: table.recovery for table in self._context.catalog if table.recovery
+        }
+        for table_id in {base.table_id for base in self._context.records.of(RecoveryBase)} - in_use:
+            bases = self._context.bases(table_id)
             setting = periods.get(table_id)
             if setting is None:
                 yield from bases
@@ -280,16 +279,16 @@ class RecoveryJobs:
                     yield base
 
     def _expired_backups(self, now: float) -> Iterator[BackupRecord]:
-        for backup in self._work.records.of(BackupRecord):
+        for backup in self._context.records.of(BackupRecord):
             if backup.expires_at is not None and backup.expires_at <= now:
                 yield backup
 
     def _tables_in_use(self) -> set[str]:
         """Returns the ids of the tables whose past is being restored, exported or backed up."""
-        records = self._work.records
+        records = self._context.records
         restored = {
             table.origin.table_id
-            for table in self._work.catalog
+            for table in self._context.catalog
             if table.origin and table.origin.is_in_progress
         }
         exported = {
@@ -303,11 +302,11 @@ class RecoveryJobs:
         return restored | exported | backed_up
 
     def _drop_logs(self, in_use: set[str]) -> None:
-        archive = self._work.archive
-        followed = {table.table_id for table in self._work.catalog if table.recovery}
+        archive = self._context.archive
+        followed = {table.table_id for table in self._context.catalog if table.recovery}
         table_ids = {name.split("/")[1] for name in archive.names(LOGS)}
         for table_id in table_ids - in_use:
-            bases = self._work.bases(table_id)
+            bases = self._context.bases(table_id)
             files = log_files(archive, table_id)
             if table_id not in followed:
                 old = [name for _, name in files]
@@ -327,15 +326,17 @@ class RecoveryJobs:
         """Start removing the files that no record refers to; no task starts until that is done."""
         if self._is_garbage and not self._tasks:
             self._is_garbage = False
-            records = self._work.records
+            records = self._context.records
             kept = {backup.manifest for backup in records.of(BackupRecord)}
             kept |= {base.manifest for base in records.of(RecoveryBase)}
-            self._collecting = self._work.run(partial(collect_garbage, self._work.archive, kept))
+            self._collecting = self._context.run(
+                partial(collect_garbage, self._context.archive, kept)
+            )
 
     def _flush_in_memory(self) -> None:
         """Flush the recovery log of an engine without a write-ahead log, which never does so."""
-        if self._work.log.pending_commits > PENDING_COMMITS_MAX:
-            self._work.run(self._work.log.flush)
+        if self._context.log.pending_commits > PENDING_COMMITS_MAX:
+            self._context.run(self._context.log.flush)
 
 
 def _task_settings(table: Table) -> tuple[Any, ...]:

@@ -18,6 +18,8 @@ CLEAN_ROUNDS = 2
 
 
 class Reencryption:
+    """The job that rewrites values after a key rotation."""
+
     def __init__(
         self,
         sealed: ReencryptableEngine,

@@ -33,7 +33,7 @@ class CompanionStart(msgspec.Struct):
     operations: tuple[str, ...] = ()
     """The operations that the server implements, by their names in its registry."""
     since: float = 0.0
-    """When the server was ready."""
+    """The time at which the server was ready."""
     last_sequences: dict[str, str] = {}
     """The last sequence numbers, at that time, of the streams that triggers read."""
     may_upload: bool = False

@@ -27,11 +27,11 @@ logger = logging.getLogger(__name__)
 SOCKET = 0
 """The server passes its end of the socket as the standard input."""
 STOP_SECONDS = 1.0
-"""How long requests are still answered after the server has closed its end of the socket."""
+"""The time in which requests are still answered after the server has closed its socket."""
 
 
 class CompanionHandler(Protocol):
-    """The service that a companion implements."""
+    """The interface of a companion's service."""
 
     async def open(self) -> None:
         """Resumes everything that was under way. Requests are answered from then on."""

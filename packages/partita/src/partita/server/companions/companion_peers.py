@@ -26,7 +26,7 @@ CONNECTIONS_MAX: Final = 64
 ANSWER_SECONDS_MAX: Final = 90.0
 """Longer than the minute that GetActivityTask waits for work."""
 LEADER_SECONDS_MAX: Final = 10.0
-"""How long a request waits until there is a leader."""
+"""The longest time that a request waits for a leader."""
 LOOK_SECONDS: Final = 0.1
 NOT_LEADING: Final = 421
 

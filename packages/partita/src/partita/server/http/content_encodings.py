@@ -30,7 +30,7 @@ SLICE_BYTES = 64 * KB
 Without slices, a body of many tiny members would take quadratic time."""
 MEMBERS_MAX = 1_000
 CODINGS_MAX = 64
-"""How many codings of an Accept-Encoding header are considered."""
+"""The number of codings in an Accept-Encoding header that are considered."""
 _QUALITY = re.compile(rb"q=\s*(-?\d+(?:\.\d*)?)\s*")
 
 

@@ -61,7 +61,7 @@ class HttpConnection:
         self._unread_since: float | None = None
         self._unsent_bytes = 0
         self._unsent_since = listener.now
-        """When the number of unsent bytes last changed."""
+        """The time of the last change of the number of unsent bytes."""
         self._is_reading_paused = False
         self._host: bytes | None = None
         """The Host header of the last request, which was allowed and needs no second check."""
@@ -74,7 +74,7 @@ class HttpConnection:
         self._is_discarding = False
         self._discarded_bytes = 0
         self.since = listener.now
-        """When a part of a request last arrived, or a response was last sent."""
+        """The time when a part of a request last arrived, or a response was last sent."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's transports are not registered as asyncio's.

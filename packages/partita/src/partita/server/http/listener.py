@@ -39,20 +39,20 @@ Count = Callable[[int], None]
 
 BATCH_SECONDS_MAX: Final = 0.0005
 BATCH_BYTES_MAX: Final = 32 * KB
-"""How long, and up to how many bytes, responses of a round wait to be sent together."""
+"""The time, and the number of bytes, for which responses of a round wait to be sent together."""
 TURN_SECONDS_MAX: Final = 0.01
-"""How long requests are answered before the event loop polls the sockets again."""
+"""The time for which requests are answered before the event loop polls the sockets again."""
 UNPACKED_AT_ONCE_BYTES: Final = 256 * KB
 """Decompressing this much takes half a millisecond. Larger content is decompressed in a thread."""
 UNPACKING_MAX: Final = 2
-"""How many bodies threads decompress at once. Each may take twice the largest size of a body, and
-this memory is not counted in `bodies_bytes` yet."""
+"""The number of bodies that threads decompress at once. Each may take twice the largest size of a
+body, and this memory is not counted in `bodies_bytes` yet."""
 BACKLOG: Final = 2048
 SHUTDOWN_SECONDS_MAX: Final = 10
 UNFINISHED_SECONDS_MAX: Final = 1
-"""How long a shutdown waits for requests that have not arrived completely."""
+"""The time that a shutdown waits for requests that have not arrived completely."""
 HANDSHAKE_SECONDS_MAX: Final = 10.0
-"""How long a client may take for a TLS handshake, and for the closing one."""
+"""The time that a client may take for a TLS handshake, and for the closing one."""
 
 
 def _not_started(function: Callable[[], None]) -> None:

@@ -70,7 +70,7 @@ class RequestReader:
         self._is_header_long = False
         self._body: bytes | bytearray = b""
         self._parts = 0
-        """How many parts the body arrived in: chunks, or reads."""
+        """The number of parts in which the body arrived: chunks, or reads."""
 
     def feed(self, data: bytes) -> None:
         # The header is only measured if it can be too long: it comes in several reads or a large

@@ -1,7 +1,7 @@
-"""The database as the process for large requests sees it: every value is asked for, and kept.
+"""The database as the process for large requests sees it: values are requested from the server.
 
-These are the process's own forms of what operations are given: the latest state under a write
-batch, a snapshot, a ledger.
+Operations run on these objects instead of the server's own: the latest state below a write batch, a
+snapshot, a ledger.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Ask = Callable[[GetValue | GetIsHeld | AdmitCharges], Any]
 
 
 class RemoteState(LatestState):
-    """What a write batch is laid over; `is_latest` is false for what reads see."""
+    """The state below a write batch, or the snapshot of a read if `is_latest` is false."""
 
     def __init__(self, ask: Ask, clock: Clock, is_latest: bool) -> None:
         super().__init__(clock)
@@ -48,11 +48,11 @@ class RemoteState(LatestState):
 
 
 class RangeNeeded(Exception):
-    """Only single values can be asked for."""
+    """Raised by range reads: the server is asked for single values only."""
 
 
 class RemoteLedger(Ledger):
-    """Charges are worked out here and paid by the server."""
+    """Calculates charges here; the server admits them."""
 
     def __init__(self, ask: Ask, clock: Clock, mode: str) -> None:
         super().__init__(clock, mode)
@@ -73,16 +73,16 @@ class RemoteLedger(Ledger):
         charged = [
             [
                 RemoteCharge(
-                    numbers[id(one.account)],
-                    one.account.index_name,
-                    one.is_write,
-                    one.units,
-                    one.place,
-                    one.key,
+                    numbers[id(charge.account)],
+                    charge.account.index_name,
+                    charge.is_write,
+                    charge.units,
+                    charge.key_hash,
+                    charge.key,
                 )
-                for one in charges
+                for charge in charges
             ]
             for charges in groups
         ]
-        refused = self._ask(AdmitCharges(charged, is_transaction))
-        return [None if one is None else ThrottlingReason(*one) for one in refused]
+        reasons = self._ask(AdmitCharges(charged, is_transaction))
+        return [None if reason is None else ThrottlingReason(*reason) for reason in reasons]

@@ -1,1 +1,1 @@
-"""Looking at a running server from a terminal: its load, its partitions, its busiest keys."""
+"""Monitoring: metrics and pages of the server, and the commands that show them in a terminal."""

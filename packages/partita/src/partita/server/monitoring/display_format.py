@@ -1,14 +1,14 @@
-"""Keys, numbers and times as a terminal shows them."""
+"""Formats keys, numbers and times for a terminal."""
 
 from __future__ import annotations
 
 KEY_CHARS_MAX = 60
-"""A key has up to 2,048 bytes, a line of a terminal far less."""
+"""Longer keys are cut. A key may have 2,048 bytes, far more than fit on a line."""
 TIME_STEPS = ((86_400, "d"), (3600, "h"), (60, "min"))
 
 
 def shown_key(key: str) -> str:
-    """On one line, and without anything that a terminal would obey."""
+    """Formats a key on one line. Control characters, which a terminal would obey, are escaped."""
     shown = "".join(
         letter if letter.isprintable() else letter.encode("unicode_escape").decode()
         for letter in key
@@ -17,7 +17,7 @@ def shown_key(key: str) -> str:
 
 
 def shortened(name: str, chars: int) -> str:
-    """Its beginning and its end: names of a family differ in one of them."""
+    """Cuts the middle of a long name, because similar names differ at the beginning or the end."""
     if len(name) <= chars:
         return name
     end = (chars - 1) // 2
@@ -25,7 +25,7 @@ def shortened(name: str, chars: int) -> str:
 
 
 def shown_number(number: float) -> str:
-    """All of its digits: `g` has six."""
+    """Formats a number with all digits; the format `g` would only keep six."""
     return f"{number:.1f}".removesuffix(".0")
 
 

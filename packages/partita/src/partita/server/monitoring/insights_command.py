@@ -20,9 +20,9 @@ def listed(endpoint: str, table: str) -> Iterator[str]:
     resources = fetch_json(endpoint, "/insights", table=table)["Resources"]
     if not resources:
         yield (
-            f"Contributor Insights are not enabled for {table}; "
+            f"Contributor Insights are not enabled for {table}. To enable them: "
             f"`aws dynamodb update-contributor-insights --table-name {table} "
-            "--contributor-insights-action ENABLE` does so."
+            "--contributor-insights-action ENABLE`."
         )
     for resource in resources:
         name = "/".join(filter(None, (resource["TableName"], resource.get("IndexName"))))

@@ -1,4 +1,4 @@
-"""One look at a server's /metrics, and what happened between two looks."""
+"""Samples of a server's /metrics page, and what happened between two samples."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ Series = dict[tuple[str, str], float]
 
 @dataclass(slots=True)
 class MetricsSample:
-    """Counters, as they stand. Latencies count requests up to each bound of seconds."""
+    """The values of all metrics at one time. `latencies` count the requests up to each bound."""
 
     uptime_seconds: float
     mode: str
     requests: dict[str, float]
     refused: dict[str, float]
-    """With a status of 400 and more: the client's doing."""
+    """Requests with a status from 400 to 499, which are the client's fault."""
     failed: dict[str, float]
-    """With a status of 500 and more: the server's."""
+    """Requests with a status of 500 or more, which are the server's fault."""
     seconds: dict[str, float]
     latencies: Series
     consumed: dict[tuple[str, str, str], float]
-    """By table, index and kind; so are the others."""
+    """Consumed units by table, index and kind (read or write); likewise the next two."""
     throttled: dict[tuple[str, str, str], float]
     entitled: dict[tuple[str, str, str], float]
     hot_partitions: dict[tuple[str, str, str], float]
-    """Loads, by table, index and number."""
+    """Loads of hot partitions by table, index and number."""
 
 
 def read_sample(text: str) -> MetricsSample:
@@ -50,7 +50,10 @@ def read_sample(text: str) -> MetricsSample:
             kind[labels["operation"]] += count
 
     def by_kind(name: str, last: str = "kind") -> dict[tuple[str, str, str], float]:
-        return {(one["table"], one["index"], one[last]): value for one, value in values[name]}
+        return {
+            (labels["table"], labels["index"], labels[last]): value
+            for labels, value in values[name]
+        }
 
     return MetricsSample(
         uptime_seconds=next((value for _, value in values["partita_uptime_seconds"]), 0.0),
@@ -73,14 +76,14 @@ def read_sample(text: str) -> MetricsSample:
 
 
 def since_start(sample: MetricsSample) -> MetricsSample:
-    """What a sample is compared with when there is none before it."""
+    """Returns a sample with zeros, to compare the first sample of a server with."""
     return MetricsSample(0.0, sample.mode, {}, {}, {}, {}, {}, {}, {}, {}, {})
 
 
 def percentile_seconds(
     before: MetricsSample, after: MetricsSample, operation: str, percent: float
 ) -> float | None:
-    """The bound below which so many of an operation's requests took, between two looks."""
+    """Returns the bound of seconds that a percentage of an operation's requests stayed below."""
     counts = [
         (float(bound), count - before.latencies.get((name, bound), 0.0))
         for (name, bound), count in after.latencies.items()

@@ -1,6 +1,6 @@
-"""What people and programs look at: metrics, partitions, contributors. Pages, not operations.
+"""Pages about the database for people and programs: metrics, partitions, contributors, plans.
 
-Each is a function of a read context and of the query behind the page's path.
+Each page is a function of a read context and of the query string.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ CONTRIBUTORS_SHOWN = 10
 HOT_KEYS_SHOWN = 3
 MEASURED_ITEMS_MAX = 20_000
 MEASURED_BYTES_MAX = 16 * MB
-"""Sizes of partitions are added up to so many items and bytes; of more, they are shares of the
-whole."""
+"""The sizes of partitions are measured up to this many items and bytes of a table. For larger ones,
+they are estimated as shares of the whole."""
 
 Page = dict[str, Any]
 
 
 def metrics(context: ReadContext, query: Request) -> bytes:
-    """Consumed and throttled units of all tables and indexes, for Prometheus."""
+    """Returns consumed and throttled units of all tables and indexes, for Prometheus."""
     return prometheus_text.text(_metric_families(context)).encode()
 
 
 def partitions(context: ReadContext, query: Request) -> bytes:
-    """The partitions of a table and its global indexes, each with size, load and hottest keys."""
+    """Returns the partitions of a table and its global indexes: size, load and hottest keys."""
     table = _table(context, query)
     ledger = context.service.ledger
     shown = [
@@ -64,7 +64,7 @@ def partitions(context: ReadContext, query: Request) -> bytes:
 
 
 def insights(context: ReadContext, query: Request) -> bytes:
-    """What the Contributor Insights rules of a table and its global indexes have counted."""
+    """Returns the counts of the Contributor Insights rules of a table and its global indexes."""
     table = _table(context, query)
     accounts = accounts_of(context.service, table)
     shown = []
@@ -85,7 +85,7 @@ def insights(context: ReadContext, query: Request) -> bytes:
 
 
 def plan(context: ReadContext, query: Request) -> bytes:
-    """How a statement would be answered, and what it would cost."""
+    """Returns the plan of a PartiQL statement and its cost."""
     statement, parameters = query.get("statement"), query.get("parameters")
     if not statement:
         raise ValidationException("Give a statement: ?statement=SELECT ...")
@@ -103,21 +103,23 @@ def _validate_statement() -> Validator:
 
 
 def moves(context: ReadContext, query: Request) -> bytes:
-    """Nothing of the database's own: whoever is answered may look at the moves of the console, or
-    steer them."""
+    """Returns nothing. The console requests this page to check that its user has the right to see
+    migrations, or to steer them."""
     return encode({})
 
 
-PAGES: dict[str, ReadHandler] = {
-    "/explain": plan,
-    "/insights": insights,
+PAGES: Final[dict[str, ReadHandler]] = {
     "/metrics": metrics,
     "/moves": moves,
     "/moves/steer": moves,
+}
+"""Pages about the server that shows them: they are read from memory."""
+TABLE_PAGES: Final[dict[str, ReadHandler]] = {
+    "/explain": plan,
+    "/insights": insights,
     "/partitions": partitions,
 }
-OF_TABLES: Final = frozenset({insights, partitions, plan})
-"""Those that show what is stored; the others are about the server that shows them."""
+"""Pages about tables, which read stored data."""
 
 
 def _table(context: ReadContext, query: Request) -> Table:
@@ -223,7 +225,8 @@ def _partitions(context: ReadContext, table: Table, account: CapacityAccount) ->
                 "SizeIsMeasured": is_measured,
                 "Load": round(partition.load(now), 4),
                 "HottestKeys": [
-                    {"Key": one.key[1], "Share": round(one.value / total, 4)} for one in hottest
+                    {"Key": contributor.key[1], "Share": round(contributor.value / total, 4)}
+                    for contributor in hottest
                 ],
             }
         )
@@ -251,11 +254,12 @@ def _rules(names: list[str], insights: InsightsRules) -> list[Page]:
 
 
 def _contributors(rule: HotKeyCounter[Key]) -> Page:
-    """A contributor's value is right or too small, by the error at most."""
+    """Returns the top contributors. A value may be too small, by at most `ErrorMax`."""
     return {
         "Total": rule.total,
         "ErrorMax": rule.error,
         "Contributors": [
-            {"Keys": list(one.key), "Value": one.value} for one in rule.top(CONTRIBUTORS_SHOWN)
+            {"Keys": list(contributor.key), "Value": contributor.value}
+            for contributor in rule.top(CONTRIBUTORS_SHOWN)
         ],
     }

@@ -1,7 +1,6 @@
-"""The pages of a running server, fetched over HTTP.
+"""Fetches the monitoring pages of a running server over HTTP.
 
-Where there are credentials in the environment, requests are signed with them: a server that asks
-who wants to see its pages is told.
+Requests are signed if the environment has credentials, because a server with `--auth` requires it.
 """
 
 from __future__ import annotations
@@ -24,13 +23,13 @@ REGION = "us-east-1"
 def fetch(endpoint: str, path: str, **query: str) -> bytes:
     url = f"{endpoint.rstrip('/')}{path}" + (f"?{urlencode(query)}" if query else "")
     if not url.startswith(("http://", "https://")):
-        raise PartitaError(f"An endpoint begins with http://, not {endpoint!r}.")
+        raise PartitaError(f"An endpoint begins with http:// or https://, not {endpoint!r}.")
     try:
         request = Request(url, headers=_signed(url))
         with urlopen(request, timeout=TIMEOUT_SECONDS) as response:
             content: bytes = response.read()
     except HTTPError as error:
-        raise PartitaError(_told(error)) from error
+        raise PartitaError(_refusal_text(error)) from error
     except (URLError, OSError) as error:
         reason = getattr(error, "reason", error)
         raise PartitaError(
@@ -45,7 +44,9 @@ def fetch_json(endpoint: str, path: str, **query: str) -> dict[str, Any]:
     except ValueError:
         answer = None
     if not isinstance(answer, dict):
-        raise PartitaError(f"{endpoint} does not have {path}: it is no Partita, or an older one.")
+        raise PartitaError(
+            f"{endpoint} does not have {path}: it is not a Partita server, or an older version."
+        )
     return answer
 
 
@@ -61,8 +62,8 @@ def _signed(url: str) -> dict[str, str]:
     )
 
 
-def _told(error: HTTPError) -> str:
-    """What a refusal says, in a sentence."""
+def _refusal_text(error: HTTPError) -> str:
+    """Returns the message of a refusal as a sentence."""
     try:
         content = json.loads(error.read())
         text = str(content.get("message", content.get("Message")))

@@ -1,4 +1,4 @@
-"""`partita partitions`: the partitions of a table, drawn, or how many a table would need."""
+"""`partita partitions`: draws the partitions of a table, or computes how many one would need."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SIZE_STEPS = ((GB, "GB"), (GB // 1024, "MB"), (1024, "KB"))
 
 
 def drawn(endpoint: str, table: str) -> Iterator[str]:
-    """Line by line: ranges of hashes with size, load and hottest keys."""
+    """Yields the lines: a range of hashes each, with size, load and hottest keys."""
     answer = fetch_json(endpoint, "/partitions", table=table)
     for resource in answer["Resources"]:
         partitions = resource["Partitions"]
@@ -39,7 +39,8 @@ def _line(partition: dict[str, Any]) -> str:
     filled = min(BAR_CHARS, round(load * BAR_CHARS))
     size = ("" if partition["SizeIsMeasured"] else "~") + _shown_size(partition["SizeBytes"])
     keys = ", ".join(
-        f"{shown_key(one['Key'])} {one['Share']:.0%}" for one in partition["HottestKeys"]
+        f"{shown_key(hot_key['Key'])} {hot_key['Share']:.0%}"
+        for hot_key in partition["HottestKeys"]
     )
     return (
         f"{partition['FirstHash']}..{partition['LastHash']}  {size:>9}  "
@@ -55,7 +56,7 @@ def _shown_size(size_bytes: int) -> str:
 
 
 def sizing(read_units: float, write_units: float, size_gb: float) -> Iterator[str]:
-    """How many partitions so much throughput and storage takes, and what each has of it."""
+    """Yields how many partitions a throughput and a size take, and the throughput of each."""
     if not isfinite(read_units + write_units + size_gb * GB):
         raise PartitaError("Units and gigabytes are finite numbers.")
     result = partitions_for(read_units, write_units, size_gb * GB)

@@ -1,8 +1,8 @@
-"""`partita top`: operations, latency, consumed and throttled units, hot partitions, live.
+"""`partita top`: a live view of operations, latency, consumed and throttled units, hot partitions.
 
-Drawn with rich, which is imported only here. Rates are those since the last look; the first look
-of many has those since the server started. On a screen that is too small for everything, each list
-has its busiest rows.
+It is drawn with rich, which is only imported here. Rates are per second since the last sample;
+those of the first screen are since the server started. If the screen is too small, each list shows
+its busiest rows.
 """
 
 from __future__ import annotations
@@ -25,30 +25,31 @@ from partita.server.monitoring.page_fetching import fetch
 ROWS_MAX = 20
 SECONDS_MAX = 3600
 PIPE_CHARS = 1000
-"""How wide a pipe is: names are whole there. A table and an index have 255 characters each."""
+"""The width of output that is not a terminal: enough for the names of a table and an index, with
+255 characters each."""
 FIGURES_CHARS = 56
-"""What the columns beside a table's name take."""
+"""The width of the columns beside a table's name."""
 NAME_CHARS_MIN = 16
 
 Key = TypeVar("Key", bound=Hashable)
 Owner = tuple[str, str]
-"""A table, and an index or an empty text."""
+"""A table and an index, which is "" for the table itself."""
 
 
 def show(endpoint: str, seconds: float, *, once: bool) -> None:
-    """Draw until interrupted, or once."""
+    """Draws until interrupted, or once."""
     if not 0 < seconds <= SECONDS_MAX:
         raise PartitaError(f"--seconds is from above 0 to {SECONDS_MAX}, not {seconds:g}.")
     with packages_required("partita[monitor]"):
         from rich.console import Console
         from rich.live import Live
         from rich.text import Text
-    before, console = _look(endpoint), Console()
+    before, console = _sample(endpoint), Console()
     if once:
         time.sleep(seconds)
         if not console.is_terminal:
             console = Console(width=PIPE_CHARS)
-        console.print(drawn(endpoint, before, _look(endpoint), console.width))
+        console.print(drawn(endpoint, before, _sample(endpoint), console.width))
         return
 
     def screen(before: MetricsSample, after: MetricsSample) -> Any:
@@ -59,9 +60,9 @@ def show(endpoint: str, seconds: float, *, once: bool) -> None:
             while True:
                 time.sleep(seconds)
                 try:
-                    after = _look(endpoint)
+                    after = _sample(endpoint)
                 except PartitaError as error:
-                    # It may be restarted just now.
+                    # The server may be restarting.
                     live.update(Text(f"{error} Looking again every {shown_seconds(seconds)}."))
                     continue
                 live.update(screen(before, after))
@@ -77,12 +78,12 @@ def drawn(
     width: int,
     height: int | None = None,
 ) -> Any:
-    """What there is to see between two looks, for rich; without a height, whatever it takes."""
+    """Returns the screen for two samples, as rich renders it. Without a height, it has all rows."""
     from rich.console import Group
     from rich.text import Text
 
     if after.uptime_seconds < before.uptime_seconds:
-        # Another server, whose counters began anew.
+        # The server was restarted and its counters began at zero.
         before = since_start(after)
     seconds = max(after.uptime_seconds - before.uptime_seconds, 0.001)
     title = (
@@ -92,7 +93,7 @@ def drawn(
     operations = _busiest_operations(before, after)
     owners = _busiest_owners(before, after)
     hottest = sorted(after.hot_partitions.items(), key=lambda pair: -pair[1])
-    # The title and the names of the columns are there anyway.
+    # Three rows are taken by the title and the two header rows.
     rows = _shared_out([len(operations), len(owners), len(hottest)], height and height - 3)
     parts = [
         Text(title, no_wrap=True, overflow="ellipsis"),
@@ -101,7 +102,9 @@ def drawn(
     if owners:
         parts.append(_units(before, after, seconds, owners[: rows[1]], width))
     elif after.mode == "off":
-        parts.append(Text("Units are not counted: --capacity observe or enforce does so."))
+        parts.append(
+            Text("Units are not counted: start the server with --capacity observe or enforce.")
+        )
     for (table, index, number), load in hottest[: rows[2]]:
         text = f" at {load:.0%} of its limits"
         start = f"hot: partition {number} of "
@@ -110,19 +113,19 @@ def drawn(
     return Group(*parts)
 
 
-def _shared_out(wanted: list[int], room: int | None) -> list[int]:
-    """How many rows each list has of what it wants: those that want little get it first."""
-    given = [min(count, ROWS_MAX) for count in wanted]
+def _shared_out(lengths: list[int], room: int | None) -> list[int]:
+    """Divides the rows of the screen among lists of these lengths. Short lists are served first."""
+    rows = [min(length, ROWS_MAX) for length in lengths]
     if room is None:
-        return given
-    for behind, position in enumerate(sorted(range(len(given)), key=given.__getitem__)):
-        share = max(1, room // (len(given) - behind))
-        given[position] = min(given[position], share)
-        room -= given[position]
-    return given
+        return rows
+    for served, position in enumerate(sorted(range(len(rows)), key=rows.__getitem__)):
+        share = max(1, room // (len(rows) - served))
+        rows[position] = min(rows[position], share)
+        room -= rows[position]
+    return rows
 
 
-def _look(endpoint: str) -> MetricsSample:
+def _sample(endpoint: str) -> MetricsSample:
     return read_sample(fetch(endpoint, "/metrics").decode())
 
 
@@ -149,16 +152,16 @@ def _operations(
 
 
 def _busiest_owners(before: MetricsSample, after: MetricsSample) -> list[Owner]:
-    """Those that were asked for most, whether they were served or throttled."""
+    """Returns tables and indexes by requested units, which were consumed or throttled."""
 
-    def asked_for(owner: Owner) -> float:
+    def requested_units(owner: Owner) -> float:
         counts = [(before.consumed, after.consumed), (before.throttled, after.throttled)]
         return sum(
             _growth(then, now, (*owner, kind)) for then, now in counts for kind in ("read", "write")
         )
 
     owners = sorted({key[:2] for key in after.consumed})
-    return sorted(owners, key=asked_for, reverse=True)
+    return sorted(owners, key=requested_units, reverse=True)
 
 
 def _units(
@@ -177,13 +180,14 @@ def _units(
 
 
 def _growth(before: Mapping[Key, float], after: Mapping[Key, float], key: Key) -> float:
-    """What a counter has grown by; one that has become smaller began anew, with its table."""
+    """Returns the growth of a counter. A counter that became smaller has begun at zero again,
+    because its table was created anew."""
     then, now = before.get(key, 0.0), after.get(key, 0.0)
     return now - then if now >= then else now
 
 
 def _shown_name(owner: Owner, chars: int) -> str:
-    """A table, or an index behind its table: both can be recognised when there is little room."""
+    """Returns `table` or `table/index`, both shortened so that each can still be recognized."""
     table, index = owner
     chars = max(chars, NAME_CHARS_MIN)
     if not index:
@@ -198,6 +202,6 @@ def _table(first: str, *others: str) -> Any:
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column(first)
     for name in others:
-        # What does not wrap keeps its room: a figure must not lose a digit.
+        # A column that does not wrap keeps its width, so that no number loses a digit.
         table.add_column(name, justify="right", no_wrap=True)
     return table

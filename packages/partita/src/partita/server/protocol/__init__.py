@@ -1,1 +1,1 @@
-"""What a request may look like: AWS's own description, JSON types, constraints, codec, errors."""
+"""AWS's protocols: service descriptions, validation, JSON, CBOR and REST, the form of responses."""

@@ -12,6 +12,8 @@ from secrets import token_hex
 from time import time
 from typing import Final
 
+import orjson
+
 from partita.errors import (
     AccessDeniedException,
     DynamoDBError,
@@ -27,7 +29,6 @@ from partita.server.http.http_messages import (
     Responses,
     date_line,
 )
-from partita.server.protocol.error_body import error_body
 
 JSON_1_0: Final = b"application/x-amz-json-1.0"
 JSON_1_1: Final = b"application/x-amz-json-1.1"
@@ -103,3 +104,14 @@ class AwsResponses(Responses):
             b"%bcontent-type: text/plain\r\ncontent-length: %d\r\nx-amzn-requestid: %b\r\n"
             b"%bconnection: close\r\n\r\n%b"
         ) % (_STATUS_LINES[status], len(body), _next_request_id(), headers, body)
+
+
+def error_body(error: DynamoDBError, *, is_qualified: bool = True) -> bytes:
+    """Returns `{"__type": ..., "message": ..., ...}`, without `message` if the error has no text.
+
+    Kinesis sends the type without a namespace, so it needs `is_qualified=False`.
+    """
+    content: dict[str, object] = {"__type": error.wire_type if is_qualified else error.wire_code}
+    if error.message is not None:
+        content[error.message_member] = error.message
+    return orjson.dumps({**content, **error.members})

@@ -279,7 +279,8 @@ def _size_violations(shape: ModelShape, size: int) -> Iterator[str]:
 def _refused(
     model: ServiceModel, shape: ModelShape, content: Any, path: str, constraint: str
 ) -> str:
-    return f"Value '{shown_value(model, shape, content)}' at '{path}' {validation_texts.FAILED}{constraint}"
+    value = shown_value(model, shape, content)
+    return f"Value '{value}' at '{path}' {validation_texts.FAILED}{constraint}"
 
 
 _FINDERS: Final[dict[str, Callable[[ServiceModel, ModelShape, Any, str], Iterator[str]]]] = {

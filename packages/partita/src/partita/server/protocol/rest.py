@@ -65,7 +65,7 @@ class RestRoutes:
         # Loaded on first use: descriptions are large, and most servers never get such a request.
         return RestService(self._service, self._names, is_checking=False)
 
-    def asked(self, method: str, target: str, body: bytes) -> RestCall | None:
+    def find(self, method: str, target: str, body: bytes) -> RestCall | None:
         """Returns the operation and its members, or None if no operation matches."""
         try:
             operation, members = self._described.parse(method, target, {}, body)

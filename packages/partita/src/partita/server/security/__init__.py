@@ -1,1 +1,1 @@
-"""Who may do what: signatures, users, sessions, policies, and the records of it."""
+"""Security: authentication, authorization by IAM policies, the audit log and TLS."""

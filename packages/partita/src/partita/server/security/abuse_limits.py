@@ -1,18 +1,18 @@
-"""Against abuse: how many wrong signatures, requests, bytes and connections one key or address may
-have.
+"""Limits against abuse: wrong signatures, requests, bytes and connections per key or address.
 
-Wrong signatures count per address. Beyond their number, an address is closed to strangers: they are
-refused unread until a while has passed. Keys that were right from there before are verified all the
-same, for many people may share an address, and one of them must not lock the others out. Whether a
-key was right is remembered by its id, and not by what it was right with: a signature's scope ends
-at midnight, and decisions are void when policies change. A key that was disabled meanwhile is
-refused by its id, before anything is hashed.
+Wrong signatures are counted per address. When an address has had too many, requests from there are
+refused unread for a while. Exempt are keys that have signed correctly from this address before:
+many people may share an address, and one of them must not lock out the others. Only the id of such
+a key is remembered, not its signature or a decision, because the scope of a signature ends at
+midnight and policies may change. A key that was disabled meanwhile is refused by its id, before
+anything is hashed.
 
-Whoever guesses with the id of such a key from its own address is verified each time, too. That
-costs one hash of bytes that have been received already, and a limit there would lock out the owner,
-whom nothing but the signature tells from the one who guesses. Secrets are too long to be guessed.
+So an attacker at the same address may use the id of such a key and have every guess verified. This
+is accepted: a guess costs one hash of bytes that have been received anyway, secrets are too long to
+be guessed, and a limit would lock out the owner of the key, whom only the signature distinguishes
+from the attacker.
 
-Requests count per key, bytes per key and address.
+Requests are counted per key, bytes per key and per address.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from partita.errors import ThrottlingException
 from partita.foundation.prometheus_text import MetricFamily, counter
 
 FAILURES_MAX: Final = 60
-"""Wrong signatures a minute, of an address."""
+"""The number of wrong signatures that one address may send in a minute."""
 WINDOW_SECONDS: Final = 60.0
 KNOWN_MAX: Final = 10_000
-"""Addresses and keys that are counted at once."""
+"""The largest number of addresses and keys that are remembered."""
 RATE_EXCEEDED: Final = "Rate exceeded"
 TOO_MANY_FAILURES: Final = "Rate exceeded: too many requests with a wrong signature"
 
@@ -36,15 +36,15 @@ TOO_MANY_FAILURES: Final = "Rate exceeded: too many requests with a wrong signat
 class AbuseLimitSettings(NamedTuple):
     failures_max: int = FAILURES_MAX
     requests_max: int = 0
-    """A second, of one key; 0 is without limit."""
+    """Requests per second of one key; 0 means no limit."""
     connections_max: int = 0
-    """At once, of one address; 0 is without limit."""
+    """Open connections of one address; 0 means no limit."""
     bytes_max: int = 0
-    """A second, in bodies of requests of one key or address; 0 is without limit."""
+    """Bytes per second in the bodies of one key or one address; 0 means no limit."""
 
 
 class RateWindow:
-    """Counts by name, which start anew after a while; the oldest are forgotten first."""
+    """Counts per name within a period. When there are too many names, the oldest are forgotten."""
 
     __slots__ = ("_counts", "_seconds")
 
@@ -53,7 +53,7 @@ class RateWindow:
         self._counts: dict[str, tuple[float, int]] = {}
 
     def count(self, name: str, now: float) -> int:
-        """So many since the window of that name began."""
+        """Returns the count since the period of this name began."""
         began, count = self._counts.get(name, (now, 0))
         return 0 if now - began > self._seconds else count
 
@@ -72,7 +72,8 @@ class AbuseLimits:
         self._settings = settings or AbuseLimitSettings()
         self._failures = RateWindow(WINDOW_SECONDS)
         self._right: dict[tuple[str, str], None] = {}
-        """Addresses and ids of keys whose signature was right, those used last at the end."""
+        """Pairs of an address and the id of a key that has signed correctly there, in order of
+        their last use."""
         self._requests = RateWindow(1.0)
         self._bytes = RateWindow(1.0)
         self.counts_requests = self._settings.requests_max > 0
@@ -81,7 +82,8 @@ class AbuseLimits:
         self.failures_total = 0
 
     def is_closed(self, address: str, access_key_id: str) -> bool:
-        """Whether too many signatures from an address were wrong, and the key was never right."""
+        """True if an address has sent too many wrong signatures, and the key has never signed
+        correctly from there."""
         failures = self._failures.count(address, monotonic())
         return (
             failures >= self._settings.failures_max and (address, access_key_id) not in self._right
@@ -103,14 +105,16 @@ class AbuseLimits:
         self._failures.add(address, monotonic())
 
     def check_rate(self, access_key_id: str) -> None:
-        """For a request whose signature is right, where there is a limit."""
+        """Counts a request whose signature is right. Raises if its key exceeds the limit."""
         if self._requests.add(access_key_id, monotonic()) > self._settings.requests_max:
             self.refused_total += 1
             raise ThrottlingException(RATE_EXCEEDED)
 
     def check_bytes(self, name: str, size: int) -> None:
-        """Of a key or an address, where there is a limit. One request may be as large as it likes:
-        those behind it wait."""
+        """Counts the bytes of a key or an address. Raises if the limit was exceeded before.
+
+        So a single request may be larger than the limit; later ones must wait.
+        """
         now = monotonic()
         if self._bytes.count(name, now) >= self._settings.bytes_max:
             self.refused_total += 1

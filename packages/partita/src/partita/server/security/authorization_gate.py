@@ -274,7 +274,7 @@ class Gate(Dispatcher):
         recorder = self._recorder
         if recorder is None:
             return reply
-        rest = None if request.target == b"/" else self._asked_of_rest(request, caller)
+        rest = None if request.target == b"/" else self._rest_service_and_call(request, caller)
         if rest is None and request.method in PAGE_METHODS:
             path = request.target.partition(b"?")[0]
             need = operator_pages.need_of(self.service, path)
@@ -299,11 +299,11 @@ class Gate(Dispatcher):
         if request.method in PAGE_METHODS:
             return operator_pages.refusal(error)
         content_type = request.headers.get(b"content-type", b"")
-        asked = request.headers.get(b"x-amz-target", b"")
+        target = request.headers.get(b"x-amz-target", b"")
         is_json = json_type(content_type) is not None
         if request.method != b"POST" or not (is_json or content_type in (b"", CBOR_1_1)):
             return UNKNOWN_PATH
-        if asked not in self._operations and asked.partition(b".")[0] not in self._companions:
+        if target not in self._operations and target.partition(b".")[0] not in self._companions:
             error = UnknownOperationException()
         if content_type != CBOR_1_1:
             return error_response(error, json_type(content_type) or JSON)
@@ -464,7 +464,7 @@ class Gate(Dispatcher):
         authorization = headers.get(b"authorization", b"")
         place = authorization.rfind(SIGNATURE)
         # A cached scope has signed correctly before with the same header up to the signature.
-        cached = self._verifier.known(authorization[:place])
+        cached = self._verifier.cached_scope(authorization[:place])
         if request.target != b"/" or (cached is None and not authorization.startswith(ALGORITHM)):
             check_credentials(request)
         if cached is not None:
@@ -558,7 +558,7 @@ class Gate(Dispatcher):
 
     # Authorization
 
-    def _asked_of_rest(
+    def _rest_service_and_call(
         self, request: HttpRequest, caller: Caller | None
     ) -> tuple[str, RestCall | None] | None:
         """Returns the REST service and its operation; None for a request in another protocol."""
@@ -567,16 +567,16 @@ class Gate(Dispatcher):
             return None
         body = b"" if caller is None else request.body
         try:
-            return service, self.asked(request, service, body)
+            return service, self.rest_call(request, service, body)
         except DynamoDBError:
             return service, None
 
-    def asked(self, request: HttpRequest, service: str, body: bytes) -> RestCall | None:
+    def rest_call(self, request: HttpRequest, service: str, body: bytes) -> RestCall | None:
         """Returns the operation of a REST request; None if this server does not answer for the
         service."""
         method, target = request.method.decode("latin-1"), request.target.decode("latin-1")
         routes = self._routes.get(service)
-        return None if routes is None else routes.asked(method, target, body)
+        return None if routes is None else routes.find(method, target, body)
 
     def needs_of(
         self, operation: str, rights: Mapping[str, Rights], body: dict[str, Any]
@@ -728,11 +728,11 @@ class AuthenticatedCaller(Admission):
     def forward_rest(self, service: str, operation: bytes, request: HttpRequest) -> Forwarded:
         gate = self._gate
         try:
-            asked = gate.asked(request, service, request.body)
-            if asked is None:
+            call = gate.rest_call(request, service, request.body)
+            if call is None:
                 raise UnknownRoute
             rights = gate.forwarded_rights[service]
-            self._check(gate.needs_of(asked.name, rights, asked.members))
+            self._check(gate.needs_of(call.name, rights, call.members))
         except REFUSALS as error:
             raise Forbidden(error) from None
         return Forwarded(operation, request.body)

@@ -1,7 +1,8 @@
-"""What policies of tables deny to everybody, on a server that does not ask who signs a request.
+"""Denials by policies of tables, on a server without `--auth`.
 
-Nobody is known there, so that nothing has to be allowed; a Deny that names everybody still counts.
-It is how a table is made to refuse writes for a while: with a condition that lets one writer pass.
+Such a server does not authenticate callers, so it ignores what policies allow. But a Deny that
+names everybody still counts. With it, a table can refuse writes for a while, except from one writer
+whom a condition exempts.
 """
 
 from __future__ import annotations
@@ -20,7 +21,10 @@ if TYPE_CHECKING:
 
 
 class ResourceDenials:
-    """`rights` is called when the first table has a policy: most servers never have one."""
+    """Checks requests against the policies of tables.
+
+    `rights` is only called once a table has a policy, because most servers never have one.
+    """
 
     def __init__(
         self, service: DatabaseService, rights: Callable[[], Mapping[str, Rights]]
@@ -32,7 +36,7 @@ class ResourceDenials:
 
     @property
     def are_there(self) -> bool:
-        """Whether any table has a policy: worked out once after each change of a table."""
+        """True if any table has a policy. Computed again after each change of the catalog."""
         catalog = self._service.catalog
         if catalog.version != self._version:
             self._version = catalog.version
@@ -42,7 +46,7 @@ class ResourceDenials:
     def permit(
         self, head: HttpRequest, operation: str, request: dict[str, Any]
     ) -> PermittedRequest:
-        """Raises where a policy denies what a request asks for."""
+        """Permits a request, or raises if a policy denies it."""
         from partita.server.security.rights.requested_rights import parts_of, permitted
 
         parts = parts_of(operation, self._rights()[operation], self._service, request)
@@ -65,14 +69,14 @@ class ResourceDenials:
         anybody = policies.Principal(f"arn:aws:iam::{account}:root", account)
         policy = parse_cached(need.policy.document, need.resource, RESOURCE)
         context = _Context(self._service, head, need)
-        asked = policies.PolicyRequest(anybody, need.action, need.resource, context, steps)
-        decided = policies.decide(policies.CallerPolicies(resource=(policy,)), asked)
-        if decided.outcome == policies.EXPLICIT_DENY:
-            raise AccessDeniedException(policies.denial(asked, decided))
+        policy_request = policies.PolicyRequest(anybody, need.action, need.resource, context, steps)
+        decision = policies.decide(policies.CallerPolicies(resource=(policy,)), policy_request)
+        if decision.outcome == policies.EXPLICIT_DENY:
+            raise AccessDeniedException(policies.denial(policy_request, decision))
 
 
 class _Context:
-    """The condition keys that a request has without a caller."""
+    """The condition keys of a request without a caller."""
 
     def __init__(
         self, service: DatabaseService, request: HttpRequest, need: RequestedRight
@@ -84,7 +88,7 @@ class _Context:
     def get(self, key: str, /) -> Sequence[str] | None:
         from partita.server.security.authorization_gate import GLOBAL_KEYS
 
-        of_request = GLOBAL_KEYS.get(key)
-        if of_request is not None:
-            return of_request(self._service, self._request)
+        global_key = GLOBAL_KEYS.get(key)
+        if global_key is not None:
+            return global_key(self._service, self._request)
         return self._need.keys().get(key)

@@ -1,7 +1,7 @@
-"""TLS: certificates that are read again when they change, or made for a laptop; clients' by a CA.
+"""TLS: certificates that are reloaded when they change, self-signed ones, and client certificates.
 
-TLS 1.2 and newer, with forward secrecy and authenticated encryption only. (Mozilla's "intermediate"
-recommendation, without its oldest suites)
+The server speaks TLS 1.2 and newer, with forward secrecy and authenticated encryption only. (This
+is Mozilla's "intermediate" recommendation without its oldest cipher suites.)
 """
 
 from __future__ import annotations
@@ -24,14 +24,15 @@ logger = logging.getLogger(__name__)
 WATCH_SECONDS: Final = 1.0
 CIPHERS: Final = "ECDHE+AESGCM:ECDHE+CHACHA20:!aNULL:!SHA1"
 SELF_SIGNED_DAYS: Final = 397
-"""As long as browsers believe a certificate."""
+"""The longest validity that browsers accept."""
 CERTIFICATE, KEY = "certificate.pem", "key.pem"
 
 State = tuple[tuple[int, int, int], ...]
 
 
 class Certificate(NamedTuple):
-    """Where a certificate and its key are, and the CA of clients' own, if they need one."""
+    """The files of a certificate and its key, and of the CA of client certificates if these are
+    required."""
 
     certificate: Path
     key: Path
@@ -39,10 +40,11 @@ class Certificate(NamedTuple):
 
 
 class ListenerContext(ssl.SSLContext):
-    """What a listener is given once: each connection is made by the newest context.
+    """The context of a listener. It makes each new connection with the newest inner context.
 
-    A CA cannot be taken out of a context that it was loaded into, and whoever has had a connection
-    may resume it without showing a certificate again, in the same context only.
+    Reloading files into one context would not do: a CA cannot be removed from a context, and a
+    client may resume a session without showing its certificate again. Sessions cannot be resumed in
+    a new context.
     """
 
     current: ssl.SSLContext
@@ -52,16 +54,16 @@ class ListenerContext(ssl.SSLContext):
 
 
 class Tls:
-    """`context` is for a listener; `watch` keeps it up to date."""
+    """The TLS configuration of a server: `context` for a listener, and `watch` to keep it fresh."""
 
     def __init__(self, files: Certificate) -> None:
         self.files = files
         self._watching: asyncio.TimerHandle | None = None
         self._folder: TemporaryDirectory[str] | None = None
         self._companions = b""
-        """The certificate of our own processes."""
+        """The client certificate of the server's own child processes."""
         self.companion_certificate = ""
-        """Where clients need one: a certificate and key that only processes of ours can read."""
+        """If clients need a certificate: the file of one with its key, for child processes only."""
         first = _context(files)
         if files.client_ca is not None:
             self._make_companion_certificate()
@@ -78,8 +80,8 @@ class Tls:
         self.companion_certificate = str(path)
 
     def watch(self) -> None:
-        """New connections get the new certificate, and are asked for one of the new CA; files that
-        do not fit change nothing."""
+        """Reloads the files when they change. New connections use the new certificate and the new
+        CA. Files that are invalid change nothing."""
         loop = asyncio.get_running_loop()
 
         def look() -> None:
@@ -131,25 +133,29 @@ def _context(files: Certificate, companions: bytes = b"") -> ssl.SSLContext:
 
 
 def _state(files: Certificate) -> State:
-    found = [path.stat() for path in files if path is not None]
-    return tuple((one.st_ino, one.st_mtime_ns, one.st_size) for one in found)
+    stats = [path.stat() for path in files if path is not None]
+    return tuple((stat.st_ino, stat.st_mtime_ns, stat.st_size) for stat in stats)
 
 
 def folder_for(data: Path | None) -> Path:
-    """Beside the data; without any, in a folder that nobody else can have made."""
+    """Returns the folder for a self-signed certificate: in the data folder, or a new temporary one.
+
+    A fixed temporary path would not be safe, because another user could have created it.
+    """
     return Path(mkdtemp(prefix="partita-tls-")) if data is None else data / "tls"
 
 
 def self_signed(folder: Path, host: str, client_ca: Path | None = None) -> Certificate:
-    """A certificate for this machine, made when there is none in the folder, or it is about to end.
+    """Returns a certificate for this machine. Makes one if the folder has none, or if the one there
+    expires within a day.
 
-    Its key is for the eyes of its owner only.
+    Only the owner can read the file of its key.
     """
     files = Certificate(folder / CERTIFICATE, folder / KEY, client_ca)
     if not _is_good(files.certificate) or not files.key.is_file():
         try:
-            for one in (folder.parent, folder):
-                one.mkdir(parents=True, exist_ok=True, mode=0o700)
+            for path in (folder.parent, folder):
+                path.mkdir(parents=True, exist_ok=True, mode=0o700)
             certificate, key = made(host)
             for path, content in ((files.key, key), (files.certificate, certificate)):
                 _write(path, content)
@@ -176,7 +182,7 @@ def _is_good(path: Path) -> bool:
 
 
 def made(host: str, *, is_client: bool = False) -> tuple[bytes, bytes]:
-    """A certificate and its key, for localhost, loopback addresses and the host."""
+    """Makes a self-signed certificate and its key, for localhost, loopback addresses and `host`."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec
@@ -192,7 +198,7 @@ def made(host: str, *, is_client: bool = False) -> tuple[bytes, bytes]:
             names.append(x509.DNSName(host))
     names += [x509.IPAddress(ip_address(address)) for address in addresses]
     key = ec.generate_private_key(ec.SECP256R1())
-    # Each has a name of its own: certificates are looked for by it.
+    # Each certificate needs its own name, because OpenSSL looks up issuers by name.
     title = f"Partita {token_hex(8)}"
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, title)])
     usage = ExtendedKeyUsageOID.CLIENT_AUTH if is_client else ExtendedKeyUsageOID.SERVER_AUTH

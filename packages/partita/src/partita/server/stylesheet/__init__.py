@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-SHEET = Path(__file__).with_name("house.css")
+SHEET = Path(__file__).with_name("stylesheet.css")
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Rules about answers that differ on purpose: what the service does otherwise than DynamoDB Local.
+"""Rules about intentional differences, where the service differs from DynamoDB Local.
 
 A rule gets a request and what both answered. It changes the answers, so that what is known to be
 otherwise is no longer in them, or it accepts that they are different. Each has its reason and its

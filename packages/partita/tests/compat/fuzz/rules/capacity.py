@@ -58,7 +58,7 @@ def _of_transactions(request: Request, local: Answer, partita: Answer) -> Pair:
 
 
 def _by_table(answer: Answer) -> Answer:
-    """With the capacity of several tables in one order."""
+    """Sorts the capacity of several tables."""
     if "ConsumedCapacity" not in answer.body:
         return answer
     units = sorted(answer.body["ConsumedCapacity"], key=lambda one: str(one["TableName"]))
@@ -113,7 +113,7 @@ def _of_index_entries(request: Request, local: Answer, partita: Answer) -> Pair:
 
 
 def _overcharged(theirs: Body, ours: Body, kind: str, most: float) -> float:
-    """What DynamoDB Local charges too much for some indexes, as far as it is known to."""
+    """Corrects what DynamoDB Local is known to charge too much for some indexes."""
     charged, units = theirs.get(kind, {}), ours.get(kind, {})
     more: dict[str, float] = {
         name: one["CapacityUnits"] for name, one in charged.items() if name not in units

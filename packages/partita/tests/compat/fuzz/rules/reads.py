@@ -84,7 +84,7 @@ def _filtered_by_what_is_not_there(request: Request, local: Answer, partita: Ans
 
 
 def _scanned(answer: Answer) -> Answer:
-    """Of an answer, how much was read."""
+    """Returns how much was read for a response."""
     return replace(answer, body={"ScannedCount": answer.body.get("ScannedCount")})
 
 

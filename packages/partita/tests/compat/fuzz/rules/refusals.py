@@ -1,4 +1,4 @@
-"""Refusals: which of several mistakes is told, and texts that no pattern can compare."""
+"""Errors: which of several mistakes is reported, and texts that no pattern can compare."""
 
 from __future__ import annotations
 
@@ -182,9 +182,10 @@ def _with_sorted_names(answer: Answer) -> Answer:
 
 
 def may_diverge(exchange: Exchange) -> bool:
-    """Whether tables may hold different items, as DynamoDB Local refuses what it has begun with.
+    """True when tables may have different items, because DynamoDB Local fails halfway.
 
-    That is a batch of statements with one item twice. And it carries out what leads into a key.
+    It does so in a batch of statements with one item twice. It also carries out updates of paths
+    that lead into a key.
     """
     operation = exchange.request.operation
     if exchange.local.message == DUPLICATES:

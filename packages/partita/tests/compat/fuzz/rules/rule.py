@@ -1,4 +1,4 @@
-"""What a rule is, how rules are written, and where what they say comes from."""
+"""The form of rules, how they are written, and the sources of their claims."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Rules(list[Rule]):
     """The rules of a module: `@RULES.change(...)` and `@RULES.accept(...)` add functions to it."""
 
     def change(self, reason: str, source: str) -> Callable[[Change], Change]:
-        """What the function makes of the answers of DynamoDB Local and of Partita is compared."""
+        """Registers a function whose results for both responses are compared."""
 
         def add(apply: Change) -> Change:
             self.append(Rule(reason, source, apply))
@@ -40,7 +40,7 @@ class Rules(list[Rule]):
         return add
 
     def accept(self, reason: str, source: str) -> Callable[[Test], Test]:
-        """Where the function says so, Partita's answer is right as it is."""
+        """Registers a function that is True when Partita's response is correct."""
 
         def add(accepts: Test) -> Test:
             def apply(request: Request, local: Answer, partita: Answer) -> Pair:
@@ -57,7 +57,7 @@ def both_succeed(local: Answer, partita: Answer) -> bool:
 
 
 def without(value: Any, member: str) -> Any:
-    """An answer's body without a member, wherever it stands."""
+    """Returns the body of a response without a member, at any depth."""
     if isinstance(value, dict):
         return {name: without(one, member) for name, one in value.items() if name != member}
     return [without(one, member) for one in value] if isinstance(value, list) else value

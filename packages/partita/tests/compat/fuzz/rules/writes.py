@@ -1,4 +1,4 @@
-"""Writes: what an update does to nothing, what it returns, and why a transaction is cancelled."""
+"""Writes: updates of missing items, returned attributes, and reasons of cancelled transactions."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ UPDATE_TEXTS = frozenset(
         "An operand in the update expression has an incorrect data type",
     )
 )
-"""What can be wrong with an update for the item that it meets."""
+"""Errors of an update that depend on the item."""
 
 INDEX_KEY = (
     "One or more parameter values were invalid: Type mismatch for Index Key ",
@@ -52,7 +52,7 @@ INDEX_KEY_TEXTS = {
     "Invalid attribute value type": INDEX_KEY,
     "One or more parameter values were invalid: Type mismatch for Index Key": INDEX_KEY,
 }
-"""What DynamoDB Local says of an index key, and what the service says."""
+"""The error of DynamoDB Local for an index key, and the service's."""
 
 EARLY_TEXTS = ("Cannot update attribute ", "Type mismatch for Index Key ")
 
@@ -103,7 +103,7 @@ def _updated_parts(request: Request, local: Answer, partita: Answer) -> bool:
 
 
 def _is_part(part: Any, whole: Any) -> bool:
-    """Whether one document is what is left of another without some members."""
+    """True when one document equals another without some of its members."""
     if isinstance(part, dict) and isinstance(whole, dict):
         return all(name in whole and _is_part(one, whole[name]) for name, one in part.items())
     if isinstance(part, list) and isinstance(whole, list):
@@ -149,7 +149,7 @@ def _empty_documents(request: Request, local: Answer, partita: Answer) -> Pair:
 
 
 def _without_empty(value: Any) -> Any:
-    """With nothing in the place of maps and lists that are empty."""
+    """Returns a value without its empty maps and lists."""
     if isinstance(value, dict):
         is_empty = value in ({"M": {}}, {"L": []})
         return {} if is_empty else {name: _without_empty(one) for name, one in value.items()}
@@ -184,7 +184,7 @@ def _cancelled(request: Request, local: Answer, partita: Answer) -> bool:
 
 
 def _tells(reasons: list[Body], text: str) -> bool:
-    """Whether a reason says so, or, of an update that is wrong in several ways, another of them."""
+    """True for this reason, or for another error of an update that has several."""
     texts = {str(reason.get("Message")) for reason in reasons}
     if text in INDEX_KEY_TEXTS:
         return any(one.startswith(INDEX_KEY_TEXTS[text]) for one in texts)
@@ -215,7 +215,7 @@ def _several_wrong_actions(request: Request, local: Answer, partita: Answer) -> 
 
 
 def may_diverge(exchange: Exchange) -> bool:
-    """Whether tables may hold different items after an update that only removes from nothing."""
+    """True when tables may differ after an update that only removes from a missing item."""
     if not any(map(_only_removes, _updates(exchange.request))):
         return False
     if exchange.local.message == INVALID_PATH:

@@ -6,11 +6,12 @@ import struct
 
 import pytest
 
-from partita.database.execution.optimistic.drafts import ConflictDetected, ValueDraft
+from partita.database.execution.optimistic.drafts import ValueDraft
 from partita.database.logs.change_log import change_log_layout as change_layout
 from partita.database.logs.change_log.change_records import created_at
 from partita.database.shared.rounds import round_drafts
 from partita.database.shared.rounds.fetched_view import FetchedView
+from partita.database.storage.engine import ConflictDetected
 from partita.database.storage.postgresql.trip_plans import (
     CommitPlan,
     FetchPlan,

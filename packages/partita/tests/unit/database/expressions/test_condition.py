@@ -1,4 +1,4 @@
-"""What conditions say about items."""
+"""Conditions are true or false for items as in the service."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which part of an item a projection shows."""
+"""Projections return the right parts of an item."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What updates make of items. The old item is never changed."""
+"""Updates return the right new item, and never change the old one."""
 
 from __future__ import annotations
 

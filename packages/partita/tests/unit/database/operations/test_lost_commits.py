@@ -1,4 +1,4 @@
-"""When a commit is lost, nothing is left of what was decided and said on top of it."""
+"""A lost commit leaves nothing of the writes that were decided on top of it."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ class Opened:
 
 @pytest.fixture
 def opened() -> Opened:
-    """With a commit under way, which changes an item."""
+    """A database in which a commit that changes an item is in progress."""
     opened = Opened()
     opened.put(NEW)
     return opened

@@ -151,7 +151,7 @@ class Both:
         return f"{name} {kind} {one}", f"{written} {kind} {shown}"
 
     def action(self, attribute: str) -> tuple[str, str, str]:
-        """The section of an action, and what stands in it, in both forms."""
+        """Returns the section of an action and its content, in both forms."""
         name, written = self.name(attribute)
         kind = self.draw(st.sampled_from(["set", "sum", "append", "default", "add", "remove"]))
         if kind == "remove":
@@ -238,7 +238,7 @@ def deletes(draw: st.DrawFn) -> Twins:
 
 
 def outcome(call: Any, **request: Any) -> tuple[str, Any]:
-    """How a write ended, and what it cost."""
+    """The outcome of a write, and the capacity that it consumed."""
     try:
         answer = call(ReturnConsumedCapacity="INDEXES", **request)
     except ClientError as error:

@@ -1,4 +1,4 @@
-"""Objects of a bucket are read in bounded memory, whatever they unpack to."""
+"""Objects of a bucket are read in bounded memory, even if they decompress to much more."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Packing and unpacking, for any content."""
+"""Compression and decompression of any content."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which names a server answers to, by what it listens on."""
+"""The host names that a server answers to, by the addresses that it listens on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The listener alone: how it stops, and what it says of its own failures."""
+"""The listener alone: how it stops, and what it logs about its own failures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The small web service, asked over sockets."""
+"""The web framework, tested over sockets."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from partita.server.http.web.web_service import WebRequest, WebResponse, WebServ
 Story = Callable[[int], Awaitable[None]]
 
 
-class Held:
-    """A handler that answers when it is told to."""
+class WaitingHandler:
+    """A handler that answers when the test says so."""
 
     def __init__(self) -> None:
         self.has_begun, self.may_end = asyncio.Event(), asyncio.Event()
@@ -31,10 +31,10 @@ class Held:
         return WebResponse(204)
 
 
-def serving(story: Story, held: Held | None = None, **limits: Any) -> None:
+def serving(story: Story, held: WaitingHandler | None = None, **limits: Any) -> None:
     async def run() -> None:
         web = WebService(ConnectionLimits(pipelined_max=1, **limits) if limits else None)
-        web.add("GET", "/held", held or Held())
+        web.add("GET", "/held", held or WaitingHandler())
         web.add("GET", "/echo/{name}", echo)
         web.add("PUT", "/echo/{name}", echo)
         web.add("GET", "/echo/{name}/slow", slow)
@@ -70,7 +70,7 @@ async def bug(request: WebRequest) -> WebResponse:
 
 
 async def exchange(port: int, *parts: bytes) -> bytes:
-    """All that comes back until the server closes the connection."""
+    """Sends parts and returns everything that comes back until the server closes the connection."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     for part in parts:
         writer.write(part)
@@ -137,7 +137,7 @@ def test_a_slow_request_holds_up_no_other_connection() -> None:
         held.may_end.set()
         assert parsed(await slow_one)[0] == 204
 
-    held = Held()
+    held = WaitingHandler()
     serving(story, held)
 
 
@@ -242,7 +242,7 @@ def test_a_request_that_does_not_end_is_given_up() -> None:
 
 def test_a_stop_lets_the_answer_go_out_first() -> None:
     async def check() -> None:
-        web, held = WebService(), Held()
+        web, held = WebService(), WaitingHandler()
         web.add("GET", "/held", held)
         answer = asyncio.create_task(exchange(await web.start("127.0.0.1", 0), get("/held")))
         await held.has_begun.wait()
@@ -259,7 +259,7 @@ def test_what_a_handler_began_it_finishes_when_its_client_leaves() -> None:
     finished: list[str] = []
 
     async def check() -> None:
-        web, held = WebService(), Held()
+        web, held = WebService(), WaitingHandler()
 
         async def write_twice(request: WebRequest) -> WebResponse:
             answer = await held(request)
@@ -300,7 +300,7 @@ def test_answers_go_out_although_the_client_has_sent_its_last() -> None:
 
 def test_a_stop_lets_answers_go_out_that_wait_for_each_other() -> None:
     async def check() -> None:
-        web, held = WebService(), Held()
+        web, held = WebService(), WaitingHandler()
         web.add("GET", "/held", held)
         port = await web.start("127.0.0.1", 0)
         answers = [asyncio.create_task(exchange(port, get("/held"))) for _ in range(20)]

@@ -1,4 +1,4 @@
-"""What `partita top` draws of two looks at /metrics."""
+"""The screen that `partita top` draws for two samples of /metrics."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_a_server_that_is_gone_is_waited_for(monkeypatch: pytest.MonkeyPatch) ->
             raise found
         return found
 
-    monkeypatch.setattr(top_command, "_look", look)
+    monkeypatch.setattr(top_command, "_sample", look)
     top_command.show("http://here", 0.001, once=False)
     assert list(coming) == []
 

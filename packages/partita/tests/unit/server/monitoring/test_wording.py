@@ -1,4 +1,4 @@
-"""What comes from the data must not play with the terminal."""
+"""Keys and names must not control the terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON in: what the service cannot read gets a SerializationException without a text."""
+"""Decoding JSON: what the service cannot read gets a SerializationException without a message."""
 
 from __future__ import annotations
 

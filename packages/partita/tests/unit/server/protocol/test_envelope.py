@@ -14,7 +14,7 @@ from partita.errors import (
     UnknownOperationException,
     ValidationException,
 )
-from partita.server.protocol.error_body import error_body
+from partita.server.protocol.aws_responses import error_body
 
 SERVICE = "com.amazonaws.dynamodb.v20120810#"
 

@@ -27,7 +27,7 @@ def test_streams_are_a_service_of_their_own() -> None:
 
 def test_botocore_is_not_imported() -> None:
     program = (
-        "import sys; from partita.server.protocol import model; model.load();"
+        "import sys; from partita.server.protocol import service_model; service_model.load();"
         "sys.exit('botocore' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", program], check=True)

@@ -772,7 +772,7 @@ WRONG: list[tuple[str, str, int]] = [
     ('{"Statement": [{"Effect": "Allow",\n"Action": "a:b", "Action": "c:d"}]}', "twice", 2),
     (
         '{"Statement": {"Effect": "Allow", "Action": "*", "Resource": "*",\n"Principal": "*"}}',
-        "Principal is for resource policies",
+        "Principal is only allowed in resource policies",
         2,
     ),
     (

@@ -31,7 +31,7 @@ VECTORS = json.loads((Path(__file__).parent / "sigv4_vectors.json").read_text())
 
 
 class Transport:
-    """One that goes nowhere, as far as a connection needs it."""
+    """A transport that discards everything, with the methods that a connection needs."""
 
     def set_write_buffer_limits(self, high: int) -> None: ...
 
@@ -45,7 +45,7 @@ class Transport:
 
 
 def read(text: str) -> HttpRequest:
-    """The request as a guarded listener hands it on."""
+    """Returns a request as a guarded listener passes it on."""
     head, _, body = text.partition("\n\n")
     # One vector has letters in its target that HTTP wants encoded.
     head = "".join(char if char.isascii() else quote(char) for char in head)

@@ -1,1 +1,2 @@
-"""TODO: what this package is for."""
+"""The binlog of MariaDB and MySQL, byte by byte: events, table maps, row images and JSON
+documents."""

@@ -1,4 +1,4 @@
-"""Reads the binlog of MariaDB or MySQL from a place in a file on.
+"""Reads the binlog of MariaDB or MySQL, beginning at a place in a file.
 
 The server repeats a table map before every statement that changes the table; each is decoded once
 and recognized by its bytes afterwards. Formats: MySQL's internals manual, "Binary log".
@@ -66,7 +66,7 @@ class RowsEvent(NamedTuple):
 
 
 class BinlogStream:
-    """One replication connection, which registers as a replica with a random server id."""
+    """A connection that reads the binlog as a replica does."""
 
     def __init__(
         self, arguments: dict[str, Any], file: str, place: int, heartbeat_seconds: float
@@ -82,13 +82,16 @@ class BinlogStream:
             self._has_checksum = str(checksum).upper() != "NONE"
             self._character_sets = character_sets_of(cursor)
             if self._has_checksum:
+                # Without this, the server refuses to send events with checksums.
                 cursor.execute("SET @master_binlog_checksum = @@global.binlog_checksum")
             cursor.execute(f"SET @master_heartbeat_period = {int(heartbeat_seconds * 1e9)}")
             cursor.execute(f"SET @mariadb_slave_capability = {MARIADB_CAPABILITY}")
         name = file.encode()
+        # Replicas are told apart by their server id; one with an id in use would cut the other off.
         number = random.randint(1 << 20, (1 << 32) - 1)
         request = struct.pack("<BIHI", COM_BINLOG_DUMP, place, 0, number) + name
         self._connection._write_bytes(struct.pack("<I", len(request)) + request)
+        # The driver numbers packets itself and has not seen the one sent here.
         self._connection._next_seq_id = 1
 
     def close(self) -> None:
@@ -127,6 +130,7 @@ class BinlogStream:
         shape = self._tables[body[:6]]
         (flags,) = struct.unpack_from("<H", body, 6)
         place = 8
+        # Newer events have extra data, whose length includes its own two bytes.
         if event.kind in WITH_EXTRA_DATA:
             (extra,) = struct.unpack_from("<H", body, place)
             place += extra
@@ -134,6 +138,8 @@ class BinlogStream:
         size = (count + 7) // 8
         every = (1 << count) - 1
         is_whole = True
+        # A bit for each column that is in the images; an update has one such mask for the row
+        # before and one for the row after.
         for _ in range(2 if event.kind in UPDATE_ROWS else 1):
             # MySQL also sets the unused bits behind the last column.
             is_whole &= int.from_bytes(body[place : place + size], "little") & every == every

@@ -94,6 +94,7 @@ class TableMap(NamedTuple):
 def shape_of(body: bytes, character_sets: CharacterSets, *, is_mariadb: bool) -> TableMap:
     """Decodes the body of a table map event."""
     data = EventBytes(body)
+    # The table's number and flags.
     data.take(8)
     schema = data.take(data.little(1)).decode()
     data.take(1)
@@ -101,7 +102,9 @@ def shape_of(body: bytes, character_sets: CharacterSets, *, is_mariadb: bool) ->
     data.take(1)
     kinds = data.take(data.packed())
     columns = list(_columns(kinds, EventBytes(data.take(data.packed()))))
+    # A bit for each column that may be NULL.
     data.take((len(kinds) + 7) // 8)
+    # The rest are optional parts: a type, a length, a value.
     added: dict[int, bytes] = {}
     while not data.is_empty:
         part = data.little(1)

@@ -157,6 +157,7 @@ def _set(shape: TableMapColumn) -> Read:
 
 def _date(shape: TableMapColumn) -> Read:
     def read(data: EventBytes) -> date | str:
+        # 24 bits: year (15), month (4), day (5).
         packed = data.little(3)
         year, month, day = packed >> 9, packed >> 5 & 15, packed & 31
         try:
@@ -196,6 +197,7 @@ def _datetime(shape: TableMapColumn) -> Read:
     fraction, digits = _fraction(shape.first), shape.first
 
     def read(data: EventBytes) -> datetime | str:
+        # 40 bits: sign, year * 13 + month (17), day (5), hour (5), minute (6), second (6).
         packed = data.big(5) - 0x8000000000
         micros = fraction(data)
         months, day, clock = packed >> 22, packed >> 17 & 31, packed & 0x1FFFF

@@ -60,6 +60,8 @@ WHERE CONSTRAINT_SCHEMA = DATABASE() AND CONSTRAINT_NAME = {VALUE}
 
 
 class MariaDBFence(AnyFence):
+    """The fence of MariaDB and MySQL."""
+
     def install_triggers(self, session: SourceSession) -> None:
         existing = set(
             self._own(session, "TRIGGER_NAME", "TRIGGERS", "TRIGGER_SCHEMA", f"{FENCE}_")

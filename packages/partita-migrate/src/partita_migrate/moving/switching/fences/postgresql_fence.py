@@ -32,6 +32,8 @@ OPEN_ONES = f"""
 
 
 class PostgreSQLFence(AnyFence):
+    """The fence of PostgreSQL."""
+
     def install_triggers(self, session: SourceSession) -> None:
         ((schema,),) = session.run("SELECT current_schema()")
         home = session.quote(schema)

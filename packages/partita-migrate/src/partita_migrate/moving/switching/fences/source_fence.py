@@ -90,7 +90,7 @@ class SourceFence(ABC):
                         open_ones = "; ".join(self.open_transactions(session))
                         raise PartitaError(
                             f"The triggers cannot be created at {self.origin.address}:"
-                            f" {session.said(error)}"
+                            f" {session.message_of(error)}"
                             f"{f' (open: {open_ones})' if open_ones else ''}. Nothing has changed."
                         ) from error
             time.sleep(PAUSE_SECONDS)
@@ -176,6 +176,8 @@ class SourceFence(ABC):
             finally:
                 started.set()
 
+        # The UPDATE waits for open transactions in a session and thread of its own; meanwhile this
+        # session asks the server which ones they are.
         closing = threading.Thread(target=run, name="fence")
         closing.start()
         started.wait()

@@ -134,7 +134,7 @@ class SourceSession:
             return bool(error.args) and error.args[0] in BUSY
         return "locked" in str(error)
 
-    def said(self, error: BaseException) -> str:
+    def message_of(self, error: BaseException) -> str:
         """Returns the driver's message on one line, without the password."""
         text = str(error.args[-1]) if self.family == "mysql" and error.args else str(error)
         return self.origin.address.scrub(text.splitlines()[0] if text else type(error).__name__)
@@ -147,15 +147,15 @@ def open_session(origin: MoveSource, lock_seconds: float = LOCK_SECONDS) -> Iter
     try:
         connection = _connect(origin, driver, lock_seconds)
     except driver.Error as error:
-        said = origin.address.scrub(str(error.args[-1] if error.args else error))
-        raise SourceUnavailable(f"{origin.address} cannot be opened: {said}.") from error
+        message = origin.address.scrub(str(error.args[-1] if error.args else error))
+        raise SourceUnavailable(f"{origin.address} cannot be opened: {message}.") from error
     with closing(connection):
         session = SourceSession(origin, connection)
         try:
             yield session
         except driver.Error as error:
             kind = SourceUnavailable if session.is_away(error) else PartitaError
-            raise kind(f"{origin.address} refused: {session.said(error)}.") from error
+            raise kind(f"{origin.address} refused: {session.message_of(error)}.") from error
 
 
 def _connect(origin: MoveSource, driver: Any, lock_seconds: float) -> Any:

@@ -10,6 +10,8 @@ EVENTS = ("INSERT", "UPDATE", "DELETE")
 
 
 class SQLiteFence(AnyFence):
+    """The fence of SQLite."""
+
     def install_triggers(self, session: SourceSession) -> None:
         for table in self.origin.tables:
             for event in EVENTS:

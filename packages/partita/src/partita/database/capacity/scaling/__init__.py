@@ -1,1 +1,1 @@
-"""TODO: what this package is for."""
+"""Capacity that changes over time: auto scaling, schedules, and peaks of on-demand tables."""

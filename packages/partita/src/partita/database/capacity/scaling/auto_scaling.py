@@ -1,7 +1,7 @@
 """Auto scaling: computes the units that a policy wants from the consumption of the last minutes.
 
 This is target tracking as the service does it (guide, "Managing throughput capacity with auto
-scaling"): a table is scaled out when utilisation was above the target for two minutes, and in when
+scaling"): a table is scaled out when utilization was above the target for two minutes, and in when
 it was below for fifteen. A minute without consumption has no data, so an unused table is not scaled
 in.
 """
@@ -19,7 +19,7 @@ IN_MINUTES = 15
 
 
 class ScalingPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """The scaling policy of reads or writes: the range of units, and the target utilisation."""
+    """The scaling policy of reads or writes: the range of units, and the target utilization."""
 
     minimum: int
     maximum: int
@@ -49,13 +49,13 @@ def scaled_units(
     if allowed != units:
         return allowed
     since = float("inf") if scaled_at is None else now - scaled_at
-    wanted = _units_for(policy, minutes, now, OUT_MINUTES, min)
-    if wanted > units and since >= (policy.scale_out_cooldown or 0):
+    target = _units_for(policy, minutes, now, OUT_MINUTES, min)
+    if target > units and since >= (policy.scale_out_cooldown or 0):
         return policy.within(_units_for(policy, minutes, now, OUT_MINUTES, max))
-    wanted = _units_for(policy, minutes, now, IN_MINUTES, max)
-    if 0 < wanted < units and not policy.disable_scale_in:
+    target = _units_for(policy, minutes, now, IN_MINUTES, max)
+    if 0 < target < units and not policy.disable_scale_in:
         if since >= (policy.scale_in_cooldown or 0):
-            return policy.within(wanted)
+            return policy.within(target)
     return units
 
 

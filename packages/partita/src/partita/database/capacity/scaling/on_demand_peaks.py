@@ -10,6 +10,8 @@ WINDOW_SECONDS = 30 * 60
 
 
 class PreviousPeak:
+    """The highest consumption in a second, of past half hours and of the current one."""
+
     __slots__ = ("_peak", "_second", "_second_units", "_window_peak", "_window_start", "initial")
 
     def __init__(self, initial: float, now: float) -> None:

@@ -1,1 +1,1 @@
-"""TODO: what this package is for."""
+"""The syntax of expressions: tokens, parser and reserved words."""

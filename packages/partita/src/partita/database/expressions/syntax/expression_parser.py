@@ -36,6 +36,8 @@ class PathNode:
 
 @dataclass(frozen=True, slots=True)
 class ValueNode:
+    """The placeholder of a value, such as `:v`."""
+
     name: str
 
 
@@ -82,6 +84,8 @@ Node = PathNode | ValueNode | CallNode | ComparisonNode | NotNode | JunctionNode
 
 @dataclass(frozen=True, slots=True)
 class ActionNode:
+    """One action of an update expression; `section` is SET, REMOVE, ADD or DELETE."""
+
     section: str
     target: PathNode
     value: Assigned | None = None

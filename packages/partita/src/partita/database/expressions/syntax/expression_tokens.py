@@ -24,6 +24,8 @@ _TOKEN: Final = re.compile(
 
 
 class TokenKind(Enum):
+    """The kinds of tokens; NAME is `#n`, VALUE is `:v`."""
+
     WORD = auto()
     KEYWORD = auto()
     NAME = auto()
@@ -34,10 +36,12 @@ class TokenKind(Enum):
 
 
 class ExpressionToken(NamedTuple):
+    """A token, with its positions in the text."""
+
     kind: TokenKind
     text: str
     sign: str
-    """What the parser looks at: a keyword in capitals, a symbol as it is, "" for other tokens."""
+    """The text that the parser compares: a keyword in capitals, a symbol, or "" otherwise."""
     start: int
     end: int
 

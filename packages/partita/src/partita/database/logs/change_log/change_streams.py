@@ -29,6 +29,8 @@ HASH_BYTES = 256
 
 
 class ChangeStreamShard(msgspec.Struct, frozen=True, kw_only=True):
+    """A shard: the changes of a range of partition hashes, during a few hours."""
+
     number: int
     opened_at: float
     hashes: tuple[int, int]
@@ -76,7 +78,7 @@ class ChangeStream(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OpenChangeStream(msgspec.Struct, frozen=True, kw_only=True):
-    """What the write path needs to know about a table's stream; stored in the table."""
+    """The part of a stream that the write path needs; it is stored in the table."""
 
     number: int
     label: str
@@ -252,6 +254,7 @@ def last_sequence(reader: Reader, stream_number: int) -> int:
 
 
 def next_sequence(write_batch: WriteBatch, stream_number: int) -> int:
+    """Take the next sequence number, which is unique in the stream."""
     key = change_log_layout.sequence_key(stream_number)
     sequence = int.from_bytes(write_batch.get(key) or b"", "big") + 1
     write_batch.put(key, change_log_layout.pack_sequence(sequence))

@@ -36,6 +36,8 @@ _RECORD = b'{"SequenceNumber":"%b","ApproximateArrivalTimestamp":%b,"Data":"%b",
 
 
 class NewRecord(NamedTuple):
+    """A record to append."""
+
     partition_key: str
     data: str
     """The data in base64."""
@@ -138,6 +140,7 @@ def shard_for(stream: EventStream, record: NewRecord) -> EventShard:
 
 
 def hash_of(record: NewRecord) -> bytes:
+    """Returns the hash key that decides a record's shard: explicit, or MD5 of the partition key."""
     if record.explicit_hash_key is not None:
         return int(record.explicit_hash_key).to_bytes(HASH_KEY_BYTES, "big")
     return md5(record.partition_key.encode(), usedforsecurity=False).digest()
@@ -148,6 +151,8 @@ def hash_of(record: NewRecord) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class RecordBatch:
+    """A stored batch: `first` is the sequence number of its first record."""
+
     first: int
     count: int
     arrived_at: float
@@ -173,12 +178,14 @@ class RecordBatch:
 
 
 class EventRecordPage(NamedTuple):
+    """The records of one GetRecords, and the position after them."""
+
     bodies: list[bytes]
     """Records as JSON; an element may have several, joined by commas."""
     sequence: int
     """The sequence number of the record after the page."""
     arrived_at: float | None
-    """When the last record of the page arrived; None for an empty page."""
+    """The time when the last record of the page arrived; None for an empty page."""
 
 
 def unpack_batch(key: bytes, value: bytes) -> RecordBatch:

@@ -22,6 +22,8 @@ CREATING, ACTIVE, UPDATING, DELETING = "CREATING", "ACTIVE", "UPDATING", "DELETI
 
 
 class EventStream(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    """The definition of an event stream, with its shards."""
+
     number: int
     name: str
     created_at: float
@@ -64,6 +66,8 @@ _decoder = msgspec.json.Decoder(EventStream)
 
 
 class EventStreams:
+    """All event streams of a database, in memory."""
+
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         self._streams: dict[str, EventStream] = {}
@@ -114,9 +118,10 @@ def decode_stream(key: bytes, value: bytes) -> EventStream:
     try:
         return _decoder.decode(value)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        name = event_log_layout.stream_name(key)
         raise StorageError(
-            f"The data folder is damaged: its entry for event stream {event_log_layout.stream_name(key)} "
-            f"cannot be read ({error})."
+            f"The data folder is damaged: its entry for event stream {name} cannot be read "
+            f"({error})."
         ) from error
 
 

@@ -27,6 +27,8 @@ STEP = 1 << SEQUENCE_BITS
 
 
 class SequenceNumber(NamedTuple):
+    """The parts of a sequence number."""
+
     opened_second: int
     shard: int
     sequence: int

@@ -18,6 +18,8 @@ HASH_KEY_BYTES = 16
 
 
 class EventShard(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    """A shard: a range of hash keys. It is closed once it was split or merged."""
+
     number: int
     hash_keys: tuple[str, str]
     """The first and the last hash key, as decimal texts: msgspec's JSON has no 128-bit integers."""

@@ -1,7 +1,7 @@
 """The throughput limits of event shards, while capacity is enforced (Kinesis guide, "Quotas and
 limits").
 
-A read may exceed the limit; later reads then wait until it is paid off.
+A read may exceed the limit; later reads are then refused until it is paid off.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ SHARDS_MAX = 10_000
 
 
 class ShardMeter:
+    """The token buckets of one shard."""
+
     __slots__ = ("read_bytes", "reads", "write_bytes", "write_records")
 
     def __init__(self, now: float) -> None:

@@ -1,8 +1,8 @@
 """PutResourcePolicy, GetResourcePolicy, DeleteResourcePolicy: policies of tables and streams.
 
 Policies are stored and returned even when the server does not authenticate its clients.
-`Service.check_policy` decides what a policy may contain. The policy of a table also applies to its
-indexes. (Texts: recorded)
+`DatabaseService.check_policy` decides what a policy may contain. The policy of a table also applies
+to its indexes. (Texts: recorded)
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 They serve a GetItem that has only a key of short strings, and a Query of a table that has only
 expressions with short strings and whole numbers. Everything else, and every error, is left to
-`items.get_item` and `queries.query`, which have all the rules.
+`item_operations.get_item` and `query.query`, which have all the rules.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from partita.database.tables.definition.key_rules import SHORT_CHARS_MAX, check_
 from partita.database.tables.definition.table_schema import DELETING, Table
 from partita.database.tables.stored_item import HEADER_BYTES
 from partita.errors import DynamoDBError
-from partita.foundation.service_limits import KB, PAGE_BYTES_MAX
+from partita.foundation.service_limits import EXPRESSION_PLACEHOLDER_BYTES_MAX, KB, PAGE_BYTES_MAX
 
 NO_ITEM: Final = b"{}"
 QUERY_BYTES_MAX: Final = 4 * KB
-"""In a request up to this size, no limit on placeholders or expressions can be exceeded."""
+"""In a request up to this size, no expression can be too long."""
 DIGITS_MAX: Final = 20
 BYTES_OF_ONE_PAGE: Final = PAGE_BYTES_MAX // 2
 """Items with this many stored bytes always fit on one page: see `item/page_bytes.py`."""
@@ -142,8 +142,10 @@ def _plan(
     names: dict[str, str] = {}
     if request.ExpressionAttributeNames is not None:
         names = request.ExpressionAttributeNames
-        if not names:
+        if not names or max(map(len, names)) > EXPRESSION_PLACEHOLDER_BYTES_MAX:
             return None
+    if values and max(map(len, values)) > EXPRESSION_PLACEHOLDER_BYTES_MAX:
+        return None
     filtering, projection = None, None
     condition = compile_key_condition(request.KeyConditionExpression, names)
     values_used, names_used = condition.values_used, condition.names_used

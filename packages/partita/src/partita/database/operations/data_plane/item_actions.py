@@ -77,6 +77,8 @@ class ItemAction:
 
 
 class PutAction(ItemAction):
+    """Replaces the whole item."""
+
     __slots__ = ("in_batch", "item")
 
     def __init__(
@@ -120,16 +122,22 @@ class KeyedAction(ItemAction):
 
 
 class DeleteAction(KeyedAction):
+    """Deletes the item, which need not exist."""
+
     def new(self, table: Table, old: StoredItem | None) -> StoredItem | None:
         return None
 
 
 class ConditionCheck(KeyedAction):
+    """Changes nothing, but cancels its transaction if its condition is false."""
+
     def new(self, table: Table, old: StoredItem | None) -> StoredItem | None:
         return old
 
 
 class UpdateAction(KeyedAction):
+    """Changes attributes of the item, or creates it with its key and these attributes."""
+
     __slots__ = ("update",)
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What Query and Scan share: the source, the selection, and the page of items that they return."""
+"""The pages of Query and Scan: the source that they read, the selection, and the items returned."""
 
 from __future__ import annotations
 
@@ -83,6 +83,7 @@ class ReadSource:
 
 
 def find_source(context: ReadContext, request: Request) -> ReadSource:
+    """Returns the table or index of a request; refuses indexes that cannot be read."""
     table = context.service.table(request["TableName"])
     if "IndexName" not in request:
         return ReadSource(table, None)
@@ -128,7 +129,7 @@ def _select_problem(request: Request) -> str | None:
 
 
 class PageSelection:
-    """How a page returns items: filtered, projected, and perhaps fetched from the table."""
+    """The way in which a page returns items: filtered, projected, fetched from the table."""
 
     __slots__ = (
         "_decode",

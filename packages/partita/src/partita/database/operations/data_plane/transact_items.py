@@ -326,7 +326,7 @@ def cancel_if_any(reasons: list[Reason]) -> None:
 
 
 class _Token(msgspec.Struct):
-    """What is stored about a request with a client token, for ten minutes."""
+    """The stored digest of a request with a client token, kept for ten minutes."""
 
     used_at: float
     digest: str

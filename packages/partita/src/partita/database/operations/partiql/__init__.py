@@ -1,1 +1,1 @@
-"""The PartiQL operations: statements become actions and pages of the data plane."""
+"""The PartiQL operations, which carry out statements as actions and pages of the data plane."""

@@ -1,4 +1,4 @@
-"""BatchExecuteStatement: up to 25 reads or writes of single items, each independent."""
+"""BatchExecuteStatement: up to 25 reads or writes of single items, independent of each other."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ IRREGULAR_CODES = (
 
 @dataclass(slots=True)
 class BatchMember:
-    """One statement of a batch, ready to run, or the error that keeps it from running."""
+    """One statement of a batch that is ready to run, or the error that prevents it."""
 
     request: Request
     statement: CompiledStatement | None = None
@@ -94,19 +94,19 @@ def _execute(
     service: DatabaseService,
     request: Request,
     refusals: Refusals,
-    carry_out_one: Callable[[BatchMember], Outcome],
+    run: Callable[[BatchMember], Outcome],
 ) -> bytes:
     if len(_kinds(request) - {None}) > 1:
         raise ValidationException(MIXED_BATCH)
     batch = [
-        _batch_member(service, one, refusals.get(place))
-        for place, one in enumerate(request["Statements"])
+        _batch_member(service, statement_request, refusals.get(position))
+        for position, statement_request in enumerate(request["Statements"])
     ]
-    places = [one.place for one in batch if one.place is not None]
+    places = [prepared.place for prepared in batch if prepared.place is not None]
     if len(set(places)) < len(places):
         raise ValidationException(DUPLICATES)
     consumed: dict[str, ConsumedCapacity] = {}
-    responses = [_batch_response(one, carry_out_one, consumed) for one in batch]
+    responses = [_batch_response(prepared, run, consumed) for prepared in batch]
     reports = [
         report
         for name, units in consumed.items()
@@ -117,7 +117,8 @@ def _execute(
 
 
 def _kinds(request: Request) -> set[bool | None]:
-    return {is_write(one["Statement"]) for one in request["Statements"]}
+    """Returns a set of True for writes, False for reads and None for invalid statements."""
+    return {is_write(statement["Statement"]) for statement in request["Statements"]}
 
 
 def _batch_member(
@@ -125,73 +126,77 @@ def _batch_member(
 ) -> BatchMember:
     if refusal is not None:
         return BatchMember(request, error=refusal)
-    one = BatchMember(request)
+    prepared = BatchMember(request)
     try:
-        one.statement, values = bind_alone(service, request)
-        one.table = service.table(one.statement.table_name)
-        if isinstance(one.statement, SelectStatement):
-            plan = single_item(one.statement, one.table, values, "BatchExecuteStatement")
-            check_key(one.table, plan.key)
-            one.key = plan.key
+        prepared.statement, values = bind_alone(service, request)
+        prepared.table = service.table(prepared.statement.table_name)
+        if isinstance(prepared.statement, SelectStatement):
+            plan = single_item(prepared.statement, prepared.table, values, "BatchExecuteStatement")
+            check_key(prepared.table, plan.key)
+            prepared.key = plan.key
         else:
-            one.action = action_of(one.statement, one.table, values, request)
-            one.key = charges.key_of(one.action)
+            prepared.action = action_of(prepared.statement, prepared.table, values, request)
+            prepared.key = charges.key_of(prepared.action)
     except MisplacedExists as error:
-        one.error = error
+        prepared.error = error
     except UnsupportedOperation:
-        one.error = ValidationException(NO_STATEMENT)
+        prepared.error = ValidationException(NO_STATEMENT)
     except (ValidationException, ResourceNotFoundException) as error:
-        one.error = error
-    if one.table and one.key:
-        one.place = table_layout.item_key(one.table, one.key)
-    return one
+        prepared.error = error
+    if prepared.table and prepared.key:
+        prepared.place = table_layout.item_key(prepared.table, prepared.key)
+    return prepared
 
 
 def _batch_response(
-    one: BatchMember,
-    carry_out_one: Callable[[BatchMember], Outcome],
+    prepared: BatchMember,
+    run: Callable[[BatchMember], Outcome],
     consumed: dict[str, ConsumedCapacity],
 ) -> bytes:
-    if one.error:
-        return answer([raw_member("Error", _batch_error(one.error))])
-    assert one.table and one.statement
+    if prepared.error:
+        return answer([raw_member("Error", _batch_error(prepared.error))])
+    table = prepared.table
+    assert table and prepared.statement
     members = []
     try:
-        used, shown = carry_out_one(one)
-        consumed.setdefault(one.table.name, ConsumedCapacity()).add(used)
+        used, shown = run(prepared)
+        consumed.setdefault(table.name, ConsumedCapacity()).add(used)
         if shown is not None:
             members.append(raw_member("Item", shown))
     except DynamoDBError as error:
         members.append(raw_member("Error", _batch_error(error)))
-    members.append(member("TableName", one.table.name))
+    members.append(member("TableName", table.name))
     return answer(members)
 
 
-def _batch_read(context: ReadContext, one: BatchMember) -> Outcome:
-    assert isinstance(one.statement, SelectStatement) and one.table and one.key and one.place
-    stored = load(context.snapshot, one.place)
+def _batch_read(context: ReadContext, read: BatchMember) -> Outcome:
+    assert isinstance(read.statement, SelectStatement) and read.table and read.key and read.place
+    stored = load(context.snapshot, read.place)
     units = read_units(
-        stored.size if stored else 0, consistent=one.request.get("ConsistentRead", False)
+        stored.size if stored else 0, consistent=read.request.get("ConsistentRead", False)
     )
-    charges.charge_read(context.service, one.table, one.key, stored, one.request)
-    return ConsumedCapacity(units), projected(stored, one.statement.projection) if stored else None
+    charges.charge_read(context.service, read.table, read.key, stored, read.request)
+    return ConsumedCapacity(units), projected(stored, read.statement.projection) if stored else None
 
 
-def _batch_write(context: WriteContext, one: BatchMember) -> Outcome:
-    """Carry out one write; if it fails, it leaves nothing in the write batch that all share."""
-    assert one.statement and one.table and one.action
+def _batch_write(context: WriteContext, write: BatchMember) -> Outcome:
+    """Carry out one write; if it fails, the write batch that all share is as before."""
+    assert write.statement and write.table and write.action
     savepoint = context.write_batch.savepoint()
     try:
-        written = charges.carry_out(context, one.table, one.action)
+        written = charges.carry_out(context, write.table, write.action)
     except DynamoDBError:
         context.write_batch.rollback_to(savepoint)
         raise
-    return consumed_by_write(one.table, [written]), returned(one.statement, written)
+    return consumed_by_write(write.table, [written]), returned(write.statement, written)
 
 
 def _batch_error(error: DynamoDBError) -> bytes:
-    """The code is the exception's name without "Exception", except for IRREGULAR_CODES."""
-    code = (error.code or type(error).__name__).removesuffix("Exception")
+    """Returns an error as a member of the response.
+
+    Its code is the error's name without "Exception", except for IRREGULAR_CODES.
+    """
+    code = error.wire_code.removesuffix("Exception")
     for kind, irregular in IRREGULAR_CODES:
         if isinstance(error, kind):
             code = irregular

@@ -1,9 +1,9 @@
 """ExecuteStatement: runs one PartiQL statement on top of the data plane.
 
-A SELECT reads pages as Query and Scan do. A write is one of the actions that PutItem, UpdateItem
-and DeleteItem are made of: INSERT puts an item that must not exist yet, UPDATE updates one that
-must, DELETE deletes one. Only its text tells a read from a write, so the PartiQL operations are
-registered as both, with an `only_reads` that decides.
+A SELECT reads pages as Query and Scan do. A write is one of the actions of PutItem, UpdateItem and
+DeleteItem: INSERT puts an item that must not exist yet, UPDATE updates an item that must exist,
+DELETE deletes one. Only the text of a statement distinguishes reads from writes, so the PartiQL
+operations are registered as both, and `only_reads` decides for each request.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ MULTI_ATTRIBUTE_INDEX = (
 
 
 class InsertAction(PutAction):
-    """A put of an item whose key must be new."""
+    """A put of an item that must not exist yet."""
 
     __slots__ = ()
 
@@ -137,7 +137,7 @@ def execute_write(context: WriteContext, request: Request) -> bytes:
 
 
 def bind_alone(service: DatabaseService, request: Request) -> tuple[CompiledStatement, Values]:
-    """A statement that is not part of a transaction, and the values of its placeholders."""
+    """Returns a statement outside of a transaction, and the values of its placeholders."""
     parameters = read_parameters(request.get("Parameters", ()))
     statement, values = bind(service, request["Statement"], parameters)
     if isinstance(statement, ExistsStatement):
@@ -154,11 +154,14 @@ def bind(
 
 
 def _refuse_multi_attribute_index(service: DatabaseService, text: str) -> None:
-    """Checked before everything but syntax, even before what needs no table (recorded)."""
-    named = named_index(text)
-    if named is None:
+    """Refuse an index with several partition or sort key attributes.
+
+    The service checks this right after the syntax, before errors that need no table (recorded).
+    """
+    table_and_index = named_index(text)
+    if table_and_index is None:
         return
-    table_name, index_name = named
+    table_name, index_name = table_and_index
     table = service.catalog.find(table_name)
     index = table.index(index_name) if table else None
     if index and max(len(index.partition), len(index.sort)) > 1:
@@ -173,7 +176,7 @@ def _capacity(request: Request, table: Table, consumed: ConsumedCapacity) -> lis
 def action_of(
     statement: CompiledStatement, table: Table, values: Values, request: Request
 ) -> ItemAction:
-    """The action that a write performs; rejects keys that do not fit the schema."""
+    """Returns the action of a write; refuses keys that do not fit the schema."""
     shows_item = item_actions.shows_item_on_failure(request)
     if isinstance(statement, InsertStatement):
         item = _inserted(statement, table, values)
@@ -211,7 +214,7 @@ def _inserted(statement: InsertStatement, table: Table, values: Values) -> Store
 
 
 def returned(statement: CompiledStatement, written: WriteEffect) -> bytes | None:
-    """What the RETURNING clause shows, if there is anything to show."""
+    """Returns the attributes for the RETURNING clause, or None if there are none to return."""
     if not isinstance(statement, (UpdateStatement, DeleteStatement)) or not statement.returning:
         return None
     stored = written.old if statement.returning.endswith("_OLD") else written.new
@@ -226,7 +229,7 @@ def returned(statement: CompiledStatement, written: WriteEffect) -> bytes | None
 def single_item(
     statement: SelectStatement, table: Table, values: Values, operation: str
 ) -> SingleItemPlan:
-    """The one item that a SELECT of a batch or transaction reads."""
+    """Returns the one item that a SELECT of a batch or transaction reads."""
     plan = None
     if statement.index_name is None:
         plan = plan_single_read(statement, table, values)
@@ -258,7 +261,7 @@ def _select(
 def planned_read(
     table: Table, statement: SelectStatement, values: Values, *, consistent: bool
 ) -> tuple[ReadSource, ReadPlan]:
-    """What a SELECT reads, and how; refuses what cannot be read."""
+    """Returns the table or index that a SELECT reads, and its plan; refuses invalid reads."""
     source = _source(table, statement, consistent=consistent)
     plan = plan_read(statement, *_key_schema(source), table, values)
     for keys in plan.ranges:
@@ -269,7 +272,10 @@ def planned_read(
 
 
 def _check_filters(source: ReadSource, statement: SelectStatement, values: Values) -> None:
-    """An index is not read if every branch filters on attributes it does not project (recorded)."""
+    """Refuse to read an index if every branch filters on attributes that are not projected.
+
+    If only some branches do, the service reads it (recorded).
+    """
     if source.index and source.index.projection_type != ALL:
         projected = projected_names(source.table, source.index)
         filtered = filtered_attributes(statement, *_key_schema(source), source.table, values)
@@ -279,14 +285,14 @@ def _check_filters(source: ReadSource, statement: SelectStatement, values: Value
 
 
 def _key_schema(source: ReadSource) -> tuple[KeyAttribute, KeyAttribute | None]:
-    """The partition key and the sort key of a source, each a single attribute."""
+    """Returns the partition key and the sort key of a source, each a single attribute."""
     (partition,) = source.partition
     return partition, source.sort[0] if source.sort else None
 
 
 @dataclass(slots=True)
 class SelectResult:
-    """What was read from one or more ranges, what it cost, and where the next page begins."""
+    """One page of a SELECT: items, consumed units, and where the next page begins."""
 
     items: list[bytes] = field(default_factory=list)
     consumed: ConsumedCapacity = field(default_factory=ConsumedCapacity)
@@ -300,25 +306,25 @@ def _read_ranges(
     plan: ReadPlan,
     position: SelectPosition,
 ) -> SelectResult:
-    """Read ranges until the page is full: by the Limit, by bytes, or because time is up."""
+    """Read ranges until the page is full by the Limit or its size, or until the time is up."""
     result, count, size = SelectResult(), 0, 0
     source, limit = selection.source, request.get("Limit")
     stopwatch = context.service.stopwatch
     deadline = stopwatch() + FILTER_SECONDS_MAX
-    asked = {
+    range_request = {
         "ScanIndexForward": plan.is_forward,
         "ConsistentRead": request.get("ConsistentRead", False),
     }
     if mode := request.get("ReturnConsumedCapacity"):
-        asked["ReturnConsumedCapacity"] = mode
+        range_request["ReturnConsumedCapacity"] = mode
     for part, (start, stop) in enumerate(bounds(source, plan, position), position.part):
         if limit is not None:
-            asked["Limit"] = limit - count
+            range_request["Limit"] = limit - count
         selection.fetched_bytes = 0
         partition = plan.ranges[part].partition if plan.ranges else ()
-        page = read_charged(context, asked, selection, start, stop, partition)
+        page = read_charged(context, range_request, selection, start, stop, partition)
         result.items += page.items
-        result.consumed.add(consumed_by_page(asked, selection, page))
+        result.consumed.add(consumed_by_page(range_request, selection, page))
         count, size = count + page.scanned_count, size + page.scanned_bytes
         if page.last_evaluated is not None:
             result.following = SelectPosition(part, source.last_evaluated_key(page.last_evaluated))
@@ -348,7 +354,7 @@ def _source(table: Table, statement: SelectStatement, *, consistent: bool) -> Re
 def bounds(
     source: ReadSource, plan: ReadPlan, position: SelectPosition
 ) -> Iterator[tuple[bytes, bytes]]:
-    """The remaining ranges, as storage keys."""
+    """Yields the ranges from a position on, as storage keys."""
     if position.key is not None:
         check_start_key(source, position.key)
     if position.part >= max(len(plan.ranges), 1):

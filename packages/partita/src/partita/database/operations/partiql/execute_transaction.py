@@ -51,49 +51,50 @@ NO_RETURNING = "RETURNING clause is not supported in ExecuteTransaction."
 
 
 def only_reads(request: Request) -> bool:
-    return True not in {is_write(one["Statement"]) for one in request["TransactStatements"]}
+    statements = request["TransactStatements"]
+    return True not in {is_write(statement["Statement"]) for statement in statements}
 
 
 def execute_writes(context: WriteContext, request: Request) -> bytes:
-    asked = request["TransactStatements"]
-    statements, values = _bound(context.service, asked)
+    requests = request["TransactStatements"]
+    statements, values = _bound(context.service, requests)
     tables = [context.service.table(statement.table_name) for statement in statements]
     actions: list[ItemAction] = []
-    with _cancellation(len(asked)) as attempt:
+    with _cancellation(len(requests)) as attempt:
         for position, (statement, table) in enumerate(zip(statements, tables, strict=True)):
             with attempt(position):
-                actions.append(action_of(statement, table, values[position], asked[position]))
+                actions.append(action_of(statement, table, values[position], requests[position]))
     check_payload(actions)
-    members = write_transaction(context, request, asked, tables, actions)
+    members = write_transaction(context, request, requests, tables, actions)
     return answer([raw_member("Responses", b"[]"), *members])
 
 
 def execute_reads(context: ReadContext, request: Request) -> bytes:
     statements, values = _bound(context.service, request["TransactStatements"])
     tables = [context.service.table(statement.table_name) for statement in statements]
-    wanted: list[tuple[Item, Projection | None]] = []
+    reads: list[tuple[Item, Projection | None]] = []
     with _cancellation(len(statements)) as attempt:
         for position, (statement, table) in enumerate(zip(statements, tables, strict=True)):
             assert isinstance(statement, SelectStatement)
             with attempt(position):
                 plan = single_item(statement, table, values[position], "ExecuteTransaction")
-                wanted.append((plan.key, statement.projection))
-    items, members = read_transaction(context, request, tables, wanted)
+                reads.append((plan.key, statement.projection))
+    items, members = read_transaction(context, request, tables, reads)
     responses = [NO_ITEM if item is None else answer([raw_member("Item", item)]) for item in items]
     return answer([*members, raw_member("Responses", raw_list(responses))])
 
 
 def _bound(
-    service: DatabaseService, asked: Sequence[Request]
+    service: DatabaseService, requests: Sequence[Request]
 ) -> tuple[list[CompiledStatement], list[Values]]:
-    """The statements and their parameters, checked as far as possible without their tables."""
+    """Returns the statements and their values, checked as far as possible without tables."""
     # Errors in parameters are reported without the position of the statement (recorded).
-    parameters = [read_parameters(one.get("Parameters", ())) for one in asked]
-    _check_kinds([one["Statement"] for one in asked])
+    parameters = [read_parameters(request.get("Parameters", ())) for request in requests]
+    _check_kinds([request["Statement"] for request in requests])
     statements, values = [], []
-    for position, one in enumerate(asked):
+    for position, request in enumerate(requests):
         with _located(position):
-            statement, bound = bind(service, one["Statement"], parameters[position])
+            statement, bound = bind(service, request["Statement"], parameters[position])
             _check_transactional(statement)
             statements.append(statement)
             values.append(bound)
@@ -101,7 +102,7 @@ def _bound(
 
 
 def _check_kinds(texts: Sequence[str]) -> None:
-    """Refuses invalid statements, and a mix of reads and writes."""
+    """Refuse invalid statements, and a mix of reads and writes."""
     kinds = set()
     for position, text in enumerate(texts):
         with _located(position):
@@ -118,7 +119,10 @@ def _check_kinds(texts: Sequence[str]) -> None:
 
 @contextmanager
 def _cancellation(count: int) -> Iterator[Callable[[int], AbstractContextManager[None]]]:
-    """Collects the statements that do not fit their tables, then cancels the transaction."""
+    """Collect the errors of statements that do not fit their tables, then cancel if there are any.
+
+    The caller wraps each statement in `with attempt(position)`.
+    """
     reasons: list[Reason] = [NO_REASON] * count
 
     @contextmanager
@@ -136,6 +140,7 @@ def _cancellation(count: int) -> Iterator[Callable[[int], AbstractContextManager
 
 @contextmanager
 def _located(position: int) -> Iterator[None]:
+    """Add the position of a statement to its validation errors."""
     try:
         yield
     except ValidationException as error:

@@ -1,7 +1,7 @@
-"""How a statement would be answered: by which keys, from where, and what that would cost.
+"""Explains a statement: the keys that it would read or write, from where, and at what cost.
 
-The plan is the one that ExecuteStatement carries out. Nothing is read but the sizes of items, of as
-many as a first page has.
+The plan is the same that ExecuteStatement carries out. To estimate the cost of a SELECT, only the
+sizes of the items on its first page are read.
 """
 
 from __future__ import annotations
@@ -44,21 +44,20 @@ Plan = dict[str, Any]
 
 
 class MeasuredRead(NamedTuple):
-    """The first page of a read."""
+    """The size of the first page of a SELECT."""
 
     items: int
     units: float
     is_whole: bool
-    """Whether there is nothing behind it."""
+    """True when there is no second page."""
 
 
 def explain(context: ReadContext, request: Request) -> bytes:
-    """The plan of a statement; of one that would be refused, the refusal."""
+    """Returns the plan of a statement, or the error with which it would be refused."""
     try:
         return encode(_plan(context, request))
     except DynamoDBError as error:
-        code = error.code or type(error).__name__
-        return encode({"Access": REFUSED, "Code": code, "Message": error.message})
+        return encode({"Access": REFUSED, "Code": error.wire_code, "Message": error.message})
 
 
 def _plan(context: ReadContext, request: Request) -> Plan:
@@ -107,7 +106,7 @@ def _read(context: ReadContext, source: ReadSource, plan: ReadPlan, *, consisten
         "Statement": "SELECT",
         "TableName": table.name,
         **({"IndexName": index.name} if index else {}),
-        "Ranges": [_range(source, one) for one in plan.ranges[:RANGES_SHOWN]],
+        "Ranges": [_range(source, keys) for keys in plan.ranges[:RANGES_SHOWN]],
         "RangeCount": len(plan.ranges),
         "IsFiltered": plan.filter is not None,
         "IsForward": plan.is_forward,
@@ -150,16 +149,18 @@ def _range(source: ReadSource, keys: KeyRange) -> Plan:
 def _measured(
     context: ReadContext, source: ReadSource, plan: ReadPlan, *, consistent: bool
 ) -> MeasuredRead:
-    """Read as the statement would, but nothing is kept and nothing charged."""
+    """Read the first page as the statement would, without keeping items and without charging."""
     items, size, units = 0, 0, 0.0
     parts = list(bounds(source, plan, SelectPosition()))
     for number, (start, stop) in enumerate(parts, 1):
-        asked = {
+        request = {
             "Limit": MEASURED_ITEMS_MAX - items,
             "ScanIndexForward": plan.is_forward,
             "ReturnConsumedCapacity": "TOTAL",
         }
-        page = read_metered(context, asked, source, _nothing, start, stop, is_scan=not plan.ranges)
+        page = read_metered(
+            context, request, source, _nothing, start, stop, is_scan=not plan.ranges
+        )
         units += sum(read_units(read, consistent=consistent) for _, read in page.visits)
         items, size = items + page.scanned_count, size + page.scanned_bytes
         is_full = items == MEASURED_ITEMS_MAX or size >= PAGE_BYTES_MAX

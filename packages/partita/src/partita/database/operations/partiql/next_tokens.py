@@ -1,4 +1,4 @@
-"""NextToken of a SELECT: where its next page begins, sealed."""
+"""The NextToken of a SELECT: the position of its next page, encrypted."""
 
 from __future__ import annotations
 
@@ -22,14 +22,15 @@ OTHER_REQUEST = "NextToken does not match request"
 
 @dataclass(slots=True)
 class SelectPosition:
-    """Where a page of a SELECT begins: in which of its ranges, and after which key."""
+    """The position where a page of a SELECT begins: the number of a key range, and the last key
+    before it."""
 
     part: int = 0
     key: Item | None = None
 
 
 class _Token(msgspec.Struct):
-    """What a NextToken holds: which request it belongs to, and where the next page begins."""
+    """The content of a NextToken: a digest of its request, and a position."""
 
     request: str
     part: int
@@ -40,7 +41,11 @@ _decode = msgspec.json.Decoder(_Token).decode
 
 
 def next_token(context: ReadContext, request: Request, position: SelectPosition) -> str:
-    """Sealed, for a key of an item has attributes that its reader may not be allowed to see."""
+    """Returns a token for the next page.
+
+    It is encrypted, because it contains the key of an item, whose attributes the reader may not be
+    allowed to see.
+    """
     token = _Token(_digest(request), position.part, position.key)
     content = seal(_secret(context), msgspec.json.encode(token), PURPOSE)
     return urlsafe_b64encode(content).decode()
@@ -60,7 +65,7 @@ def position_of(context: ReadContext, request: Request) -> SelectPosition:
 
 
 def _secret(context: ReadContext) -> bytes:
-    """All servers of a database have the same, and keep it."""
+    """Returns the key that seals tokens; all servers of a database have the same, stored in it."""
     secret = context.snapshot.get(table_layout.SECRET_KEY)
     if secret is None:
         raise InternalServerError("The database has no secret to seal tokens with.")
@@ -68,5 +73,5 @@ def _secret(context: ReadContext) -> bytes:
 
 
 def _digest(request: Request) -> str:
-    said = [request["Statement"], request.get("Parameters")]
-    return sha256(msgspec.json.encode(said, order="sorted")).hexdigest()[:32]
+    content = [request["Statement"], request.get("Parameters")]
+    return sha256(msgspec.json.encode(content, order="sorted")).hexdigest()[:32]

@@ -1,1 +1,1 @@
-"""Backups, point-in-time recovery, exports and imports."""
+"""The operations of backups, point-in-time recovery, exports, imports and bulk puts."""

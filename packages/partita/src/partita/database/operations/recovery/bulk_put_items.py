@@ -1,4 +1,5 @@
-"""StartBulkPutItems, DescribeBulkOperation, ListBulkOperations, CancelBulkOperation."""
+"""StartBulkPutItems, DescribeBulkOperation, ListBulkOperations, CancelBulkOperation: puts of many
+items from files."""
 
 from __future__ import annotations
 
@@ -75,18 +76,20 @@ def describe_bulk_operation(context: ReadContext, request: Request) -> bytes:
 def list_bulk_operations(context: ReadContext, request: Request) -> bytes:
     service = context.service
     since = service.clock() - LISTED_SECONDS
-    found = [
-        one
-        for one in recovery_context(service).records.of(BulkPutRecord)
-        if one.started_at >= since
+    recent = [
+        record
+        for record in recovery_context(service).records.of(BulkPutRecord)
+        if record.started_at >= since
     ]
     limit = request.get("MaxResults", LIST_BULK_PAGE)
-    shown, token = page_of(found, limit, request.get("NextToken"))
-    return encode({"BulkOperationsSummaryList": [_summary(service, one) for one in shown], **token})
+    page, token = page_of(recent, limit, request.get("NextToken"))
+    return encode(
+        {"BulkOperationsSummaryList": [_summary(service, record) for record in page], **token}
+    )
 
 
 def cancel_bulk_operation(context: WriteContext, request: Request) -> bytes:
-    """Asynchronous; what has ended already cannot be cancelled."""
+    """Cancel a running bulk operation; this happens in the background."""
     service, arn = context.service, request["BulkOperationArn"]
     record = _find(service, arn)
     if record.status not in RUNNING:
@@ -119,25 +122,27 @@ def _check(service: DatabaseService, table: Table, request: Request) -> None:
     check_bucket(service, source, source["S3Bucket"])
     check_bucket(service, output, output["S3Bucket"])
     running = [
-        one for one in recovery_context(service).records.of(BulkPutRecord) if one.status in RUNNING
+        record
+        for record in recovery_context(service).records.of(BulkPutRecord)
+        if record.status in RUNNING
     ]
     if len(running) >= BULK_OPERATIONS_MAX:
         raise LimitExceededException(
             f"Subscriber limit exceeded: {BULK_OPERATIONS_MAX} bulk operations are in progress "
             "already"
         )
-    of_table = sum(one.table_id == table.table_id for one in running)
-    if of_table >= BULK_TABLE_OPERATIONS_MAX:
+    running_on_table = sum(record.table_id == table.table_id for record in running)
+    if running_on_table >= BULK_TABLE_OPERATIONS_MAX:
         raise ResourceInUseException(
             f"A bulk operation is in progress already for table: {table.name}"
         )
 
 
 def _find(service: DatabaseService, arn: str) -> BulkPutRecord:
-    found = find_record(service, BulkPutRecord, arn)
-    if found is None:
+    record = find_record(service, BulkPutRecord, arn)
+    if record is None:
         raise ResourceNotFoundException(f"Bulk operation not found: {arn}")
-    return found
+    return record
 
 
 def _summary(service: DatabaseService, record: BulkPutRecord) -> dict[str, Any]:
@@ -171,10 +176,10 @@ def _description(service: DatabaseService, record: BulkPutRecord) -> dict[str, A
 def _usage(service: DatabaseService, record: BulkPutRecord) -> dict[str, Any]:
     table = service.catalog.find(record.table_name)
     local = {index.name for index in table.local_indexes} if table else set[str]()
-    of_indexes = {name: {"BulkPutBytes": size} for name, size in record.usage.items() if name}
+    indexes = {name: {"BulkPutBytes": size} for name, size in record.usage.items() if name}
     kinds = {
-        "LocalSecondaryIndexes": {n: size for n, size in of_indexes.items() if n in local},
-        "GlobalSecondaryIndexes": {n: size for n, size in of_indexes.items() if n not in local},
+        "LocalSecondaryIndexes": {n: size for n, size in indexes.items() if n in local},
+        "GlobalSecondaryIndexes": {n: size for n, size in indexes.items() if n not in local},
     }
     return {
         "TableName": service.table_arn(record.table_name),

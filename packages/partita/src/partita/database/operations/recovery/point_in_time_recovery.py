@@ -1,4 +1,4 @@
-"""UpdateContinuousBackups, DescribeContinuousBackups: point-in-time recovery, on and off."""
+"""UpdateContinuousBackups, DescribeContinuousBackups: point-in-time recovery of tables."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ MILLISECONDS = 1000
 
 def update_continuous_backups(context: WriteContext, request: Request) -> bytes:
     service = context.service
-    found = service.catalog.find(table_name(request["TableName"]))
-    # One that is being restored is not there yet (recorded).
-    if found and not found.origin and found.status(service.clock()) == CREATING:
+    new_table = service.catalog.find(table_name(request["TableName"]))
+    # While a table is being restored, it is not found instead (recorded).
+    if new_table and not new_table.origin and new_table.status(service.clock()) == CREATING:
         raise ContinuousBackupsUnavailableException(
-            f"Backups are being enabled for the table: {found.name}. Please retry later"
+            f"Backups are being enabled for the table: {new_table.name}. Please retry later"
         )
     table = existing_table(service, request["TableName"])
     specification = request["PointInTimeRecoverySpecification"]
@@ -51,7 +51,8 @@ def update_continuous_backups(context: WriteContext, request: Request) -> bytes:
         )
     changed = replace(table, recovery=_setting(service, table, days) if is_enabled else None)
     if not is_enabled:
-        # If it is switched on again, the log has a gap that these must not be used over.
+        # The log now has a gap. If recovery is enabled again, the log after the gap must not be
+        # applied to a base from before it.
         for base in recovery_context(service).bases(table.table_id):
             recovery_context(service).records.remove(context.write_batch, base)
     service.catalog.save(context.write_batch, changed)
@@ -64,18 +65,18 @@ def describe_continuous_backups(context: ReadContext, request: Request) -> bytes
 
 
 def restorable(service: DatabaseService, table: Table) -> tuple[int, int] | None:
-    """The first and the last stamp that the table can be restored to, once there are any."""
-    work = recovery_context(service)
-    bases = work.bases(table.table_id)
+    """Returns the first and last commit that a table can be restored to, or None without any."""
+    context = recovery_context(service)
+    bases = context.bases(table.table_id)
     if table.recovery is None or not bases:
         return None
-    latest = work.log.latest()
+    latest = context.log.latest()
     oldest = latest - table.recovery.period_days * DAY * MICROSECONDS
     return max(bases[0].stamp, oldest), latest
 
 
 def iso_second(moment: float) -> str:
-    """As messages of the service have it."""
+    """Returns a time as messages of the service show it."""
     return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
@@ -95,7 +96,7 @@ def _description(service: DatabaseService, table: Table) -> dict[str, Any]:
         moments = restorable(service, table)
         if moments is not None:
             earliest, latest = moments
-            # Inwards, so that both are restorable as they are shown.
+            # Both are rounded inwards, so that a client can restore to the times that it was shown.
             scale = MICROSECONDS // MILLISECONDS
             recovery["EarliestRestorableDateTime"] = ceil(earliest / scale) / MILLISECONDS
             recovery["LatestRestorableDateTime"] = floor(latest / scale) / MILLISECONDS

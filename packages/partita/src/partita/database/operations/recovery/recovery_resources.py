@@ -1,4 +1,4 @@
-"""What the operations of recovery share: ids, ARNs, and the tables that they name."""
+"""Shared parts of the operations of recovery: ids, ARNs, tables, client tokens and pages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 
 from partita.database.operations.control_plane.tables.table_descriptions import rounded
 from partita.database.operations.operation_context import DatabaseService, Request, table_name
-from partita.database.recovery.recovery_bases import RecoveryContext
+from partita.database.recovery.recovery_context import RecoveryContext
 from partita.database.recovery.recovery_records import (
     BackupRecord,
     BulkPutRecord,
@@ -28,7 +28,7 @@ from partita.errors import (
 from partita.foundation.service_limits import IMPORT_TOKEN_SECONDS, LIST_JOBS_PAGE, LISTED_SECONDS
 
 TOKEN_CHARS: Final = 112
-"""The service's tokens of imports are as long (model)."""
+"""The length of the service's NextToken of ListImports (model)."""
 CONFLICT: Final = "conflict: Duplicate request detected with conflicting parameters"
 
 _ARN: Final = re.compile(
@@ -36,29 +36,31 @@ _ARN: Final = re.compile(
 )
 
 Named = TypeVar("Named", BackupRecord, BulkPutRecord, ExportRecord, ImportRecord)
-Asked = TypeVar("Asked", BulkPutRecord, ExportRecord, ImportRecord)
+Requested = TypeVar("Requested", BulkPutRecord, ExportRecord, ImportRecord)
 Job = TypeVar("Job", ExportRecord, ImportRecord)
 
 
 def recovery_context(service: DatabaseService) -> RecoveryContext:
+    """Returns the recovery context, which only the process with the storage engine has."""
     assert service.recovery is not None, "only the process of the engine has an archive"
     return service.recovery
 
 
 def new_id(service: DatabaseService, end: str | None = None) -> str:
-    """Milliseconds, then chance: in the order of time, as the service's ids are."""
+    """Returns an id of milliseconds and random characters; like the service's, ids are in the order
+    of time."""
     return f"{int(service.clock() * 1000):014d}-{end or service.new_id()[:8]}"
 
 
 def find_record(service: DatabaseService, kind: type[Named], arn: str) -> Named | None:
-    """What an ARN names, if it is there."""
-    work = recovery_context(service)
-    found = work.records.find(kind, arn.rpartition("/")[2])
-    return found if found is not None and work.arn(found) == arn else None
+    """Returns the record with an ARN, or None."""
+    recovery = recovery_context(service)
+    record = recovery.records.find(kind, arn.rpartition("/")[2])
+    return record if record is not None and recovery.arn(record) == arn else None
 
 
 def check_arn(service: DatabaseService, kind: type[Named], arn: str) -> None:
-    """Whether it is an ARN of that kind, in words that were recorded."""
+    """Refuse an ARN of another kind or account, with recorded texts."""
     word = kind_of(kind)
     match = _ARN.fullmatch(arn)
     if match is None or match["kind"] != word:
@@ -70,7 +72,10 @@ def check_arn(service: DatabaseService, kind: type[Named], arn: str) -> None:
 def existing_table(
     service: DatabaseService, name_or_arn: str, but: Sequence[str] = (CREATING, DELETING)
 ) -> Table:
-    """A table whose data can be read; tables have another error here than elsewhere."""
+    """Returns a table that is in none of the statuses `but`.
+
+    Operations of recovery raise another error for missing tables than all others.
+    """
     name = table_name(name_or_arn)
     table = service.catalog.find(name)
     if table is None or table.status(service.clock()) in but:
@@ -79,9 +84,12 @@ def existing_table(
 
 
 def repeated(
-    service: DatabaseService, records: list[Asked], request: Request, conflict: DynamoDBError
-) -> Asked | None:
-    """What an earlier request with the same client token has started."""
+    service: DatabaseService, records: list[Requested], request: Request, conflict: DynamoDBError
+) -> Requested | None:
+    """Returns the record of an earlier request with the same client token, or None.
+
+    Raises `conflict` if that request had other parameters.
+    """
     token = request.get("ClientToken")
     since = service.clock() - IMPORT_TOKEN_SECONDS
     for record in records:
@@ -95,9 +103,9 @@ def repeated(
 
 
 def page_of(
-    records: list[Asked], limit: int, token: str | None
-) -> tuple[list[Asked], dict[str, str]]:
-    """A page, the newest first, and the token of the next."""
+    records: list[Requested], limit: int, token: str | None
+) -> tuple[list[Requested], dict[str, str]]:
+    """Returns a page of records, newest first, and the NextToken member if there are more."""
     ordered = sorted(records, key=lambda record: record.id, reverse=True)
     if token is not None:
         start = _id_in_token(token)
@@ -111,16 +119,16 @@ def page_of(
 def jobs_page(
     service: DatabaseService, kind: type[Job], request: Request, limit: str
 ) -> tuple[list[Job], dict[str, str]]:
-    """Of exports or imports, those of a table if one is named."""
+    """Returns a page of recent exports or imports, only of one table if the request has its ARN."""
     since = service.clock() - LISTED_SECONDS
-    jobs = [one for one in recovery_context(service).records.of(kind) if one.started_at >= since]
+    jobs = [job for job in recovery_context(service).records.of(kind) if job.started_at >= since]
     if "TableArn" in request:
-        jobs = [one for one in jobs if service.table_arn(one.table_name) == request["TableArn"]]
+        jobs = [job for job in jobs if service.table_arn(job.table_name) == request["TableArn"]]
     return page_of(jobs, request.get(limit, LIST_JOBS_PAGE), request.get("NextToken"))
 
 
-def ending(record: Asked) -> dict[str, Any]:
-    """What describes how something ended, if it has."""
+def ending(record: Requested) -> dict[str, Any]:
+    """Returns the members that describe when and how an operation ended, if it has."""
     ended: dict[str, Any] = {}
     if record.ended_at is not None:
         ended["EndTime"] = rounded(record.ended_at)
@@ -140,7 +148,10 @@ def _id_in_token(token: str) -> str:
 
 
 def check_bucket(service: DatabaseService, request: dict[str, Any], bucket: str) -> None:
-    """What cannot be honoured is refused: a folder has one owner, and encrypts nothing."""
+    """Refuse settings that a bucket does not support.
+
+    A bucket can be a local folder, which belongs to this server's account and is not encrypted.
+    """
     owner = request.get("S3BucketOwner", service.account_id)
     if owner != service.account_id:
         raise ValidationException(

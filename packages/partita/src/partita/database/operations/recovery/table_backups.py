@@ -1,4 +1,4 @@
-"""CreateBackup, DescribeBackup, ListBackups, DeleteBackup."""
+"""CreateBackup, DescribeBackup, ListBackups, DeleteBackup: the operations on table backups."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ Description = dict[str, Any]
 
 def create_backup(context: WriteContext, request: Request) -> bytes:
     service = context.service
-    # One that is being deleted can still be backed up (recorded).
+    # A table that is being deleted can still be backed up (recorded).
     table = existing_table(service, request["TableName"], but=(CREATING,))
     backup = new_backup(service, context.write_batch, table, request["BackupName"], USER)
     return encode({"BackupDetails": _details(service, backup)})
@@ -86,7 +86,7 @@ def list_backups(context: ReadContext, request: Request) -> bytes:
         raise ValidationException(
             f"{INVALID}Time range lower bound must be less than or equal to upper bound"
         )
-    backups = [backup for backup in _all_backups(service) if _is_asked_for(backup, request)]
+    backups = [backup for backup in _all_backups(service) if _is_requested(backup, request)]
     start = request.get("ExclusiveStartBackupArn", "").partition("/backup/")[2]
     backups = [backup for backup in backups if backup.id > start]
     limit = request.get("Limit", LIST_BACKUPS_PAGE_MAX)
@@ -101,11 +101,11 @@ def list_backups(context: ReadContext, request: Request) -> bytes:
 def new_backup(
     service: DatabaseService, write_batch: WriteBatch, table: Table, name: str, kind: str
 ) -> BackupRecord:
-    """Ask for a backup, which is taken in the background."""
+    """Record a backup, which is then taken in the background."""
     statistics = read_statistics(write_batch, table.number)
     now = service.clock()
     backup = BackupRecord(
-        # Those of the system end with zeros (recorded).
+        # The ids of system backups end with zeros (recorded).
         id=new_id(service, "0" * 8 if kind == SYSTEM else None),
         name=name,
         kind=kind,
@@ -120,7 +120,10 @@ def new_backup(
 
 
 def back_up_deleted_table(service: DatabaseService, write_batch: WriteBatch, table: Table) -> None:
-    """A table with recovery on can be restored for some time after it was deleted."""
+    """Take a system backup of a table with point-in-time recovery that is being deleted.
+
+    So it can be restored for 35 days after that, as in the service.
+    """
     if table.recovery is not None:
         new_backup(service, write_batch, table, f"{table.name}$DeletedTableBackup", SYSTEM)
 
@@ -134,11 +137,11 @@ def find_backup(service: DatabaseService, arn: str) -> BackupRecord:
 
 
 def refuse_unfinished(service: DatabaseService, backup: BackupRecord, arn: str, use: str) -> None:
-    """A backup that is being taken, or that a table is restored from, has no other use."""
+    """Refuse to use a backup that is being taken, or that a table is being restored from."""
     if not backup.is_available:
         raise BackupInUseException(f"Backup is being created: {arn}")
     origins = [table.origin for table in service.catalog if table.origin]
-    if any(one.is_in_progress and one.backup_arn == arn for one in origins):
+    if any(origin.is_in_progress and origin.backup_arn == arn for origin in origins):
         raise BackupInUseException(f"Backup is being used to restore {use}: {arn}")
 
 
@@ -150,12 +153,12 @@ def _all_backups(service: DatabaseService) -> list[BackupRecord]:
     return sorted(recovery_context(service).records.of(BackupRecord), key=lambda backup: backup.id)
 
 
-def _is_asked_for(backup: BackupRecord, request: Request) -> bool:
-    # On-demand backups are listed unless others are asked for (API reference).
+def _is_requested(backup: BackupRecord, request: Request) -> bool:
+    # The default is to list on-demand backups (API reference).
     kind = request.get("BackupType", USER)
     if "TableName" in request and backup.table.name != table_name(request["TableName"]):
         return False
-    # As it is shown, so that what was read off a list can be asked for.
+    # Compare the rounded time that responses show, so that a time from a list finds its backup.
     created_at = rounded(backup.created_at)
     if created_at < request.get("TimeRangeLowerBound", 0.0):
         return False
@@ -196,7 +199,7 @@ def _description(service: DatabaseService, backup: BackupRecord) -> Description:
     return {
         "BackupDetails": _details(service, backup),
         "SourceTableDetails": _source(service, backup),
-        # Of a system backup nothing is shown (recorded).
+        # A system backup has no feature details (recorded).
         "SourceTableFeatureDetails": {}
         if backup.kind == SYSTEM
         else _features(service, backup.table),

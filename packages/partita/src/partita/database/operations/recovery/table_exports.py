@@ -1,4 +1,4 @@
-"""ExportTableToPointInTime, DescribeExport, ListExports."""
+"""ExportTableToPointInTime, DescribeExport, ListExports: exports of tables to files."""
 
 from __future__ import annotations
 
@@ -65,13 +65,13 @@ def export_table_to_point_in_time(context: WriteContext, request: Request) -> by
     service = context.service
     records = recovery_context(service).records
     conflict = ExportConflictException(f"Export {CONFLICT}")
-    again = repeated(service, records.of(ExportRecord), request, conflict)
-    if again is None:
+    record = repeated(service, records.of(ExportRecord), request, conflict)
+    if record is None:
         table = _table(service, request["TableArn"])
         _check(service, table, request)
-        again = _new_export(service, table, request)
-        records.save(context.write_batch, again)
-    return encode({"ExportDescription": _description(service, again)})
+        record = _new_export(service, table, request)
+        records.save(context.write_batch, record)
+    return encode({"ExportDescription": _description(service, record)})
 
 
 def describe_export(context: ReadContext, request: Request) -> bytes:
@@ -79,7 +79,7 @@ def describe_export(context: ReadContext, request: Request) -> bytes:
     check_arn(service, ExportRecord, arn)
     export = find_record(service, ExportRecord, arn)
     if export is None:
-        # Twice: the service's own words (recorded).
+        # The service says it twice (recorded).
         raise ExportNotFoundException(f"Export not found: Export not found: {arn}")
     return encode({"ExportDescription": _description(service, export)})
 
@@ -99,7 +99,7 @@ def list_exports(context: ReadContext, request: Request) -> bytes:
 
 
 def _table(service: DatabaseService, arn: str) -> Table:
-    """The errors are those that were recorded."""
+    """Returns the table in an ARN; the errors are recorded ones."""
     match = _TABLE_ARN.fullmatch(arn)
     if match is None:
         is_arn = arn.startswith("arn:")
@@ -130,7 +130,7 @@ def _check(service: DatabaseService, table: Table, request: Request) -> None:
 
 
 def _type_problem(request: Request) -> str | None:
-    """What does not fit the type of an export."""
+    """Returns the error for members that do not fit the type of the export, or None."""
     kind, specification = request.get("ExportType"), request.get("IncrementalExportSpecification")
     if kind == INCREMENTAL:
         if specification is None:
@@ -175,8 +175,8 @@ def _new_export(service: DatabaseService, table: Table, request: Request) -> Exp
     if "IncrementalExportSpecification" in request:
         since, until = _period(request["IncrementalExportSpecification"], earliest, latest)
     else:
-        asked_time = request.get("ExportTime")
-        until = latest if asked_time is None else round(asked_time * MICROSECONDS)
+        export_time = request.get("ExportTime")
+        until = latest if export_time is None else round(export_time * MICROSECONDS)
         if not earliest <= until <= latest:
             raise InvalidExportTimeException("Export Time is invalid")
     return ExportRecord(
@@ -190,12 +190,15 @@ def _new_export(service: DatabaseService, table: Table, request: Request) -> Exp
     )
 
 
-def _period(asked: dict[str, Any], earliest: int, latest: int) -> tuple[int, int]:
-    """From a moment on, and up to just before another."""
-    since = round(asked["ExportFromTime"] * MICROSECONDS) - 1
+def _period(specification: dict[str, Any], earliest: int, latest: int) -> tuple[int, int]:
+    """Returns the commits before and at the end of the period of an incremental export.
+
+    The period includes its from time and excludes its to time.
+    """
+    since = round(specification["ExportFromTime"] * MICROSECONDS) - 1
     until = latest
-    if "ExportToTime" in asked:
-        until = round(asked["ExportToTime"] * MICROSECONDS) - 1
+    if "ExportToTime" in specification:
+        until = round(specification["ExportToTime"] * MICROSECONDS) - 1
     problem = None
     if since < earliest:
         problem = (

@@ -1,4 +1,4 @@
-"""ImportTable, DescribeImport, ListImports."""
+"""ImportTable, DescribeImport, ListImports: new tables from files."""
 
 from __future__ import annotations
 
@@ -48,25 +48,25 @@ def import_table(context: WriteContext, request: Request) -> bytes:
     service = context.service
     records = recovery_context(service).records
     conflict = ImportConflictException(f"Import {CONFLICT}")
-    again = repeated(service, records.of(ImportRecord), request, conflict)
-    if again is None:
-        again = _begin(context, request)
-    return encode({"ImportTableDescription": _description(service, again)})
+    record = repeated(service, records.of(ImportRecord), request, conflict)
+    if record is None:
+        record = _begin(context, request)
+    return encode({"ImportTableDescription": _description(service, record)})
 
 
 def describe_import(context: ReadContext, request: Request) -> bytes:
     service, arn = context.service, request["ImportArn"]
     check_arn(service, ImportRecord, arn)
-    found = find_record(service, ImportRecord, arn)
-    if found is None:
+    record = find_record(service, ImportRecord, arn)
+    if record is None:
         raise ImportNotFoundException(f"Import not found: {arn}")
-    return encode({"ImportTableDescription": _description(service, found)})
+    return encode({"ImportTableDescription": _description(service, record)})
 
 
 def list_imports(context: ReadContext, request: Request) -> bytes:
     service = context.service
-    shown, token = jobs_page(service, ImportRecord, request, "PageSize")
-    return encode({"ImportSummaryList": [_summary(service, one) for one in shown], **token})
+    page, token = jobs_page(service, ImportRecord, request, "PageSize")
+    return encode({"ImportSummaryList": [_summary(service, record) for record in page], **token})
 
 
 def _begin(context: WriteContext, request: Request) -> ImportRecord:
@@ -106,7 +106,7 @@ def _check(service: DatabaseService, request: Request, parameters: dict[str, Any
         )
     check_bucket(service, request["S3BucketSource"], request["S3BucketSource"]["S3Bucket"])
     imports = recovery_context(service).records.of(ImportRecord)
-    if sum(one.status == IN_PROGRESS for one in imports) >= IMPORTS_MAX:
+    if sum(record.status == IN_PROGRESS for record in imports) >= IMPORTS_MAX:
         raise LimitExceededException(
             f"Subscriber limit exceeded: {IMPORTS_MAX} imports are in progress already"
         )

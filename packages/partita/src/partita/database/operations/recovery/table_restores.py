@@ -1,8 +1,8 @@
-"""RestoreTableFromBackup, RestoreTableToPointInTime: new tables out of the archive.
+"""RestoreTableFromBackup, RestoreTableToPointInTime: new tables with data from the archive.
 
-What a restored table has and lacks is in the guide ("Restoring a table"): keys, indexes, capacity
-and encryption are those of the source; streams, time to live, tags, policies, auto scaling,
-the table class, deletion protection and recovery itself are not carried over.
+Keys, indexes, capacity and encryption are taken from the source table. Streams, time to live, tags,
+policies, auto scaling, the table class, deletion protection and point-in-time recovery are not
+(guide, "Restoring a table").
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def restore_table_from_backup(context: WriteContext, request: Request) -> bytes:
 
 
 def restore_table_to_point_in_time(context: WriteContext, request: Request) -> bytes:
-    """The order of checks is the service's (recorded)."""
+    """Restore a table to a point in time; the checks are in the service's order (recorded)."""
     service = context.service
     name = _source_name(service, request)
     _check_time(request)
@@ -130,19 +130,22 @@ def _check_time(request: Request) -> None:
 
 
 def _moment(service: DatabaseService, source: Table, request: Request) -> int:
-    """The stamp to restore to; 0 for the latest while there is no base yet."""
+    """Returns the commit to restore to.
+
+    It is 0 for the latest commit while there is no base yet: a background job then chooses it.
+    """
     moments = restorable(service, source)
     if "RestoreDateTime" not in request:
         return moments[1] if moments else 0
     stamp = round(float(request["RestoreDateTime"]) * MICROSECONDS)
     if moments is None:
         raise InvalidRestoreTimeException(
-            f"The table {source.name} cannot be restored yet: recovery was just switched on"
+            f"The table {source.name} cannot be restored yet: recovery was just enabled"
         )
     if not moments[0] <= stamp <= moments[1]:
-        asked, earliest, latest = (iso_second(one / MICROSECONDS) for one in (stamp, *moments))
+        time, earliest, latest = (iso_second(moment / MICROSECONDS) for moment in (stamp, *moments))
         raise InvalidRestoreTimeException(
-            f"RestoreDateTime '{asked}' must be within EarliestRestorableDateTime '{earliest}' "
+            f"RestoreDateTime '{time}' must be within EarliestRestorableDateTime '{earliest}' "
             f"and LatestRestorableDateTime '{latest}'"
         )
     return stamp
@@ -153,12 +156,16 @@ def _check_target(service: DatabaseService, name: str) -> None:
     if table is not None:
         if table.origin is not None and table.origin.is_in_progress:
             source = table.origin.backup_arn
-            of = f" from backup: {source}" if source else ""
-            raise TableInUseException(f"Table: {name} is already being restored{of}")
+            suffix = f" from backup: {source}" if source else ""
+            raise TableInUseException(f"Table: {name} is already being restored{suffix}")
         if table.status(service.clock()) == CREATING:
             raise TableInUseException(f"Table is being created: {name}")
         raise TableAlreadyExistsException(f"Table already exists: {name}")
-    restoring = [one for one in service.catalog if one.origin and one.origin.is_in_progress]
+    restoring = [
+        restored
+        for restored in service.catalog
+        if restored.origin and restored.origin.is_in_progress
+    ]
     if len(restoring) >= RESTORES_MAX:
         raise LimitExceededException(
             f"Subscriber limit exceeded: Only {RESTORES_MAX} restore operations can be done "
@@ -213,7 +220,7 @@ def _restored_table(
         throughput=_units(mode, units, source.throughput),
         on_demand_throughput=_maximums(mode, on_demand, source.on_demand_throughput),
         sse=source.sse if sse is None else sse_description(service, sse),
-        # Items keep their places, which depend on it.
+        # Items keep their storage keys, which contain hashes made with this secret.
         key_secret=source.key_secret,
         origin=origin,
     )
@@ -240,61 +247,66 @@ def _check_capacity(request: Request, mode: str, source: Table) -> None:
     _check_maximums(request.get("OnDemandThroughputOverride"), mode)
 
 
-def _check_maximums(asked: dict[str, int] | None, mode: str, of: str = "") -> None:
-    for name, units in (asked or {}).items():
+def _check_maximums(override: dict[str, int] | None, mode: str, suffix: str = "") -> None:
+    for name, units in (override or {}).items():
         if mode == PROVISIONED:
             raise ValidationException(
                 f"{INVALID_REQUEST}Cannot override {name} for OnDemandThroughput unless "
-                f"BillingModeOverride is PAY_PER_REQUEST{of}"
+                f"BillingModeOverride is PAY_PER_REQUEST{suffix}"
             )
         if units < 1 and units != NO_MAXIMUM:
             raise ValidationException(
-                f"{INVALID_REQUEST}Requested {name} for OnDemandThroughput{of} is outside of valid "
-                "range"
+                f"{INVALID_REQUEST}Requested {name} for OnDemandThroughput{suffix} is outside of "
+                "valid range"
             )
 
 
 def _units(
-    mode: str, asked: dict[str, int] | None, source: ProvisionedThroughput
+    mode: str, override: dict[str, int] | None, source: ProvisionedThroughput
 ) -> ProvisionedThroughput:
     if mode != PROVISIONED:
         return ProvisionedThroughput()
-    if asked is not None:
-        return table_definitions.throughput(asked)
+    if override is not None:
+        return table_definitions.throughput(override)
     return ProvisionedThroughput(source.read_units, source.write_units)
 
 
 def _maximums(
-    mode: str, asked: dict[str, int] | None, source: dict[str, int] | None
+    mode: str, override: dict[str, int] | None, source: dict[str, int] | None
 ) -> dict[str, int] | None:
     if mode != PAY_PER_REQUEST:
         return None
-    return source if asked is None else asked
+    return source if override is None else override
 
 
-def _indexes(present: list[Index], asked: list[dict[str, Any]] | None, mode: str) -> list[Index]:
-    """The indexes of the source, or those of them that were asked for, with their units."""
-    kept = [index for index in present if index.status not in (CREATING, DELETING)]
-    if asked is None:
-        return [_fresh(index, mode, None) for index in kept]
-    return [_fresh(_matching(kept, one), mode, one) for one in asked]
+def _indexes(source: list[Index], overrides: list[dict[str, Any]] | None, mode: str) -> list[Index]:
+    """Returns the indexes of the source table, or only those in the overrides."""
+    complete = [index for index in source if index.status not in (CREATING, DELETING)]
+    if overrides is None:
+        return [_fresh(index, mode, None) for index in complete]
+    return [_fresh(_matching(complete, override), mode, override) for override in overrides]
 
 
-def _matching(present: list[Index], asked: dict[str, Any]) -> Index:
-    """That with the same keys and projection, under any name; its namesake if there are several."""
-    projection = _sorted({key: value for key, value in asked["Projection"].items() if value})
-    found = [
+def _matching(source: list[Index], override: dict[str, Any]) -> Index:
+    """Returns the source's index with the same keys and projection.
+
+    The override may rename it. Of several, the one with the same name is taken.
+    """
+    projection = _sorted({key: value for key, value in override["Projection"].items() if value})
+    candidates = [
         index
-        for index in present
-        if asked["KeySchema"] == key_schema(index.partition, index.sort)
+        for index in source
+        if override["KeySchema"] == key_schema(index.partition, index.sort)
         and projection == _sorted(projection_of(index))
     ]
-    if not found:
+    if not candidates:
         raise ValidationException(
-            f"{INVALID_REQUEST}Index {asked['IndexName']} does not match a secondary index that "
+            f"{INVALID_REQUEST}Index {override['IndexName']} does not match a secondary index that "
             "existed in the source table and cannot be created during the restore operation"
         )
-    return next((index for index in found if index.name == asked["IndexName"]), found[0])
+    return next(
+        (index for index in candidates if index.name == override["IndexName"]), candidates[0]
+    )
 
 
 def _sorted(projection: dict[str, Any]) -> dict[str, Any]:
@@ -302,14 +314,14 @@ def _sorted(projection: dict[str, Any]) -> dict[str, Any]:
     return projection | ({"NonKeyAttributes": sorted(names)} if names else {})
 
 
-def _fresh(index: Index, mode: str, asked: dict[str, Any] | None) -> Index:
-    """An index without the history and the policies of the one that it is made after."""
-    is_asked = asked is not None and not index.is_local
-    asked = asked or {}
-    name = asked.get("IndexName", index.name)
-    units = asked.get("ProvisionedThroughput") if is_asked else None
-    # One of a table on demand has none that it could keep.
-    has_units = units is not None or (not is_asked and index.throughput.read_units > 0)
+def _fresh(index: Index, mode: str, override: dict[str, Any] | None) -> Index:
+    """Returns a copy of an index without its history and its auto scaling policies."""
+    is_overridden = override is not None and not index.is_local
+    override = override or {}
+    name = override.get("IndexName", index.name)
+    units = override.get("ProvisionedThroughput") if is_overridden else None
+    # An index of an on-demand table has no units that could be kept.
+    has_units = units is not None or (not is_overridden and index.throughput.read_units > 0)
     if mode == PROVISIONED and not (index.is_local or has_units):
         raise ValidationException(
             f"{INVALID_REQUEST}Must specify provisioned throughput for index {name}"
@@ -321,11 +333,11 @@ def _fresh(index: Index, mode: str, asked: dict[str, Any] | None) -> Index:
         )
     if units is not None:
         table_definitions.check_units(units, f" for index {name}")
-    maximums = asked.get("OnDemandThroughput")
+    maximums = override.get("OnDemandThroughput")
     _check_maximums(maximums, mode, f" for index {name}")
-    granted = _units(mode, units, index.throughput)
-    warm = asked.get("WarmThroughput")
-    start = warm_throughput(mode, granted, None)
+    throughput = _units(mode, units, index.throughput)
+    warm = override.get("WarmThroughput")
+    start = warm_throughput(mode, throughput, None)
     table_definitions.check_warm_throughput(warm, start, f"index {name}")
     return Index(
         name=name,
@@ -336,7 +348,7 @@ def _fresh(index: Index, mode: str, asked: dict[str, Any] | None) -> Index:
         projection_type=index.projection_type,
         non_key_attributes=index.non_key_attributes,
         status=ACTIVE,
-        throughput=granted,
+        throughput=throughput,
         on_demand_throughput=_maximums(mode, maximums, index.on_demand_throughput),
         warm_throughput=warm,
     )

@@ -42,17 +42,18 @@ def size_bytes(change: ChangeRecord) -> int:
 
 
 def key_bytes(change: ChangeRecord) -> int:
+    """Returns the item size of the key."""
     keys: Item = dict(_decode_keys(change.keys))
     return item_size(keys)
 
 
-def record_members(stream: ChangeStream, change: ChangeRecord, region: str) -> list[bytes]:
-    """Returns the members that records of GetRecords and events of triggers have in common."""
+def api_record(stream: ChangeStream, change: ChangeRecord, region: str) -> bytes:
+    """Returns a record as GetRecords returns it."""
     event_id = blake2b(
         f"{stream.table_name} {stream.label} {stream.number} {change.sequence}".encode(),
         digest_size=16,
     ).hexdigest()
-    return [
+    members = [
         raw_member("eventID", b'"%b"' % event_id.encode()),
         member("eventName", EVENT_NAMES[change.event]),
         raw_member("eventVersion", b'"1.1"'),
@@ -60,6 +61,9 @@ def record_members(stream: ChangeStream, change: ChangeRecord, region: str) -> l
         member("awsRegion", region),
         raw_member("dynamodb", _stream_record(stream, change)),
     ]
+    if change.event == EXPIRE:
+        members.append(member("userIdentity", {"PrincipalId": TTL_PRINCIPAL, "Type": "Service"}))
+    return answer(members)
 
 
 def _stream_record(stream: ChangeStream, change: ChangeRecord) -> bytes:
@@ -77,12 +81,4 @@ def _stream_record(stream: ChangeStream, change: ChangeRecord) -> bytes:
         member("SizeBytes", size_bytes(change)),
         member("StreamViewType", stream.view_type),
     ]
-    return answer(members)
-
-
-def api_record(stream: ChangeStream, change: ChangeRecord, region: str) -> bytes:
-    """Returns a record as GetRecords returns it."""
-    members = record_members(stream, change, region)
-    if change.event == EXPIRE:
-        members.append(member("userIdentity", {"PrincipalId": TTL_PRINCIPAL, "Type": "Service"}))
     return answer(members)

@@ -1,1 +1,1 @@
-"""TODO: what this package is for."""
+"""The definition of a table: its schema, the catalog of all tables, throughput and key rules."""

@@ -36,6 +36,8 @@ _decoder = msgspec.json.Decoder(Table)
 
 
 class TableCatalog:
+    """All tables of a database, in memory; `save` and `remove` change one in a write batch."""
+
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         self._tables: dict[str, Table] = {}
@@ -68,7 +70,10 @@ class TableCatalog:
         return self._tables.get(name)
 
     def table(self, name: str, now: float) -> Table:
-        """Returns a table whose items can be read and written; raises if it is not active."""
+        """Returns a table for reading and writing items.
+
+        A table that is being created or deleted is not found.
+        """
         table = self._tables.get(name)
         if table is None or not _is_active(table, now):
             raise ResourceNotFoundException("Requested resource not found")

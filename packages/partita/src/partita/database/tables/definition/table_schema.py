@@ -64,6 +64,8 @@ class ProvisionedThroughput(msgspec.Struct, frozen=True):
 
 
 class Index(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    """The definition of a local or global secondary index."""
+
     name: str
     number: int
     is_local: bool
@@ -122,6 +124,8 @@ class RestoreOrigin(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Table(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    """The definition of a table, with everything that the control plane can set."""
+
     name: str
     number: int
     table_id: str
@@ -160,7 +164,7 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     ttl_is_indexed: bool = False
     """True once the items written before TTL was enabled are in the expiry index too."""
     ttl_changes: int = 0
-    """How often TTL was enabled or disabled; part of the storage keys of expiries."""
+    """The number of times TTL was enabled or disabled; part of the storage keys of expiries."""
     tags: dict[str, str] = {}
     resource_policy: ResourcePolicy | None = None
     stream_policies: dict[str, ResourcePolicy] = {}

@@ -1,4 +1,4 @@
-"""Which directory a command changes, and how it says so."""
+"""Options of the commands that read or change users: the data folder and its encryption key."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def data_option(command: Callable[..., Any]) -> Callable[..., Any]:
         show_default=True,
         envvar="PARTITA_SERVE_DATA",
         type=click.Path(path_type=Path),
-        help="Folder that keeps the data, and its users.",
+        help="Folder of the data and of its users.",
     )(command)
 
 
@@ -35,12 +35,12 @@ def key_option(command: Callable[..., Any]) -> Callable[..., Any]:
         "--encryption-key",
         metavar="SOURCE",
         envvar="PARTITA_SERVE_ENCRYPTION_KEY",
-        help="Of an encrypted folder: file:PATH, env:NAME or command:LINE.",
+        help="The key of an encrypted folder: file:PATH, env:NAME or command:LINE.",
     )(command)
 
 
 def access_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options of a command that reads or changes users: it gets their file as `access`."""
+    """Adds the options to a command that reads or changes users. It gets their file as `access`."""
 
     @wraps(command)
     def run(data: Path, encryption_key: str | None, **given: Any) -> None:
@@ -50,7 +50,7 @@ def access_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def access_file(data: Path, encryption_key: str | None) -> AccessFile:
-    """The file of users in a data folder that is encrypted, will be, or is not."""
+    """Returns the file of users in a data folder, which is encrypted if a key is given."""
     if encryption_key is not None:
         return AccessFile(data / FILE_NAME, lambda: keyring_of(data, encryption_key))
     if (data / KEYRING).exists():
@@ -61,7 +61,7 @@ def access_file(data: Path, encryption_key: str | None) -> AccessFile:
 
 
 def keyring_of(data: Path, encryption_key: str) -> Keyring:
-    """The keyring of a folder, as it is now: a server that runs may have replaced it."""
+    """Reads the keyring of a folder, which a running server may have replaced."""
     from partita.database.storage.data_folder.lmdb_tree import folder_lock
     from partita.database.storage.sealing import encrypted_folders
     from partita.database.storage.sealing.master_keys import KeySource
@@ -70,7 +70,7 @@ def keyring_of(data: Path, encryption_key: str) -> Keyring:
     if keyring.is_new:
         encrypted_folders.begin_encryption(data, keyring)
     if not keyring.seals_files:
-        # A server that runs writes the keyring as it knows it.
+        # Under the folder's lock: a running server would overwrite the keyring with its own state.
         with folder_lock(data):
             keyring.read_again()
             begin_sealing(data, keyring)

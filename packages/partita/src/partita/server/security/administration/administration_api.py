@@ -1,8 +1,8 @@
-"""Users, keys and policies over the wire, and the audit log: what the console's page has of access.
+"""The API behind the console's page for users, keys, policies and the audit log.
 
-Its targets begin with PartitaAccess. Changes are those of the commands `partita users` and
-`partita policies`: to the file of the data folder, which the server then reads again. A secret is
-in one answer only, that to the request which made its key.
+Its targets begin with PartitaAccess. Changes go to the file in the data folder, like those of
+`partita users` and `partita policies`; the server then reads the file again. The secret of a key is
+only in the response to the request that created the key.
 """
 
 from __future__ import annotations
@@ -49,27 +49,27 @@ Answer = dict[str, Any]
 
 
 class AdministrationRequest(msgspec.Struct, frozen=True):
-    """What requests have; each operation needs some of it."""
+    """The parameters of all operations. Each operation uses some of them."""
 
     UserName: str = ""
     AccessKeyId: str = ""
     PolicyName: str = ""
     Document: str = ""
     Holder: str = ""
-    """user/NAME, group/NAME or role/NAME."""
+    """`user/NAME`, `group/NAME` or `role/NAME`."""
     IsActive: bool = True
     Policies: tuple[str, ...] = ()
     Groups: tuple[str, ...] = ()
     Action: str = ""
     Resource: str = "*"
     Before: int | None = None
-    """The number of an event: only older ones."""
+    """The number of an event; only older ones are listed."""
     Text: str = ""
-    """What an event must have in it."""
+    """Only events that contain this text are listed."""
 
 
 class Administration:
-    """As a companion, it answers the requests that the gate has let through."""
+    """Answers requests that the gate has authorized. To the dispatcher it is a companion."""
 
     def __init__(self, access: AccessControl, audit: Path | None) -> None:
         self._access = access
@@ -80,17 +80,17 @@ class Administration:
             answering = _OPERATIONS.get(forwarded.operation.decode("latin-1"))
             if answering is None:
                 raise UnknownOperationException
-            asked = msgspec.json.decode(forwarded.body or b"{}", type=AdministrationRequest)
-            response = HttpResponse(200, orjson.dumps(answering(self, asked)), JSON_1_0)
+            request = msgspec.json.decode(forwarded.body or b"{}", type=AdministrationRequest)
+            response = HttpResponse(200, orjson.dumps(answering(self, request)), JSON_1_0)
         except DynamoDBError as error:
             response = error_response(error, JSON_1_0)
         except (PartitaError, msgspec.MsgspecError) as error:
             response = error_response(Invalid(str(error)), JSON_1_0)
         reply(response)
 
-    # Looking
+    # Reading
 
-    def list_users(self, asked: AdministrationRequest) -> Answer:
+    def list_users(self, request: AdministrationRequest) -> Answer:
         directory = self._directory()
         return {
             "Users": [_user(name, user) for name, user in sorted(directory.users.items())],
@@ -114,40 +114,44 @@ class Administration:
             "CanChange": self._access.is_changeable,
         }
 
-    def explain(self, asked: AdministrationRequest) -> Answer:
-        caller = simulated_caller(self._directory(), asked.UserName)
-        return {"Lines": list(explained(caller, asked.Action, asked.Resource, {}))}
+    def explain(self, request: AdministrationRequest) -> Answer:
+        caller = simulated_caller(self._directory(), request.UserName)
+        return {"Lines": list(explained(caller, request.Action, request.Resource, {}))}
 
-    def list_events(self, asked: AdministrationRequest) -> Answer:
+    def list_events(self, request: AdministrationRequest) -> Answer:
         if self._audit is None:
             raise Invalid("A database in memory has no audit log, unless --audit names its folder.")
-        page = latest(self._audit, EVENTS_MAX, asked.Before, asked.Text)
+        page = latest(self._audit, EVENTS_MAX, request.Before, request.Text)
         return {"Events": page.events, "Before": page.before}
 
     def _directory(self) -> Directory:
-        """What the file says now; a change of a moment ago is in it."""
+        """Returns the directory as it is in the file now, which may be newer than the server's."""
         file = self._access.file
         if file is None or not file.is_own:
             return self._access.callers.directory
-        known = file.load()
+        directory = file.load()
         root = self._access.callers.directory.users.get(ROOT)
-        return known if root is None else replace(known, users={**known.users, ROOT: root})
+        if root is None:
+            return directory
+        return replace(directory, users={**directory.users, ROOT: root})
 
     # Changing
 
     def _change(self, change: Callable[[Directory], Directory]) -> None:
         file = self._access.file
         if file is None or not file.is_own:
-            raise Invalid("Users of this server come from elsewhere: they are changed there.")
+            raise Invalid(
+                "The operator provides the users of this server in a file: change them there."
+            )
         with file.changing() as changing:
             changing.directory = change(changing.directory)
 
-    def create_user(self, asked: AdministrationRequest) -> Answer:
+    def create_user(self, request: AdministrationRequest) -> Answer:
         made: list[AccessKey] = []
 
         def change(directory: Directory) -> Directory:
             directory, key = add_user(
-                directory, asked.UserName, time(), asked.Groups, asked.Policies
+                directory, request.UserName, time(), request.Groups, request.Policies
             )
             made.append(key)
             return directory
@@ -155,81 +159,89 @@ class Administration:
         self._change(change)
         return _shown_once(made[0])
 
-    def delete_user(self, asked: AdministrationRequest) -> Answer:
+    def delete_user(self, request: AdministrationRequest) -> Answer:
         def change(directory: Directory) -> Directory:
-            find_user(directory, asked.UserName)
-            kept = {name: user for name, user in directory.users.items() if name != asked.UserName}
+            find_user(directory, request.UserName)
+            kept = {
+                name: user for name, user in directory.users.items() if name != request.UserName
+            }
             return replace(directory, users=kept)
 
         self._change(change)
         return {}
 
-    def create_access_key(self, asked: AdministrationRequest) -> Answer:
+    def create_access_key(self, request: AdministrationRequest) -> Answer:
         made: list[AccessKey] = []
 
         def change(directory: Directory) -> Directory:
-            directory, key = add_key(directory, asked.UserName, time())
+            directory, key = add_key(directory, request.UserName, time())
             made.append(key)
             return directory
 
         self._change(change)
         return _shown_once(made[0])
 
-    def update_user(self, asked: AdministrationRequest) -> Answer:
-        self._change(
-            lambda directory: set_status(directory, asked.UserName, None, is_active=asked.IsActive)
-        )
-        return {}
-
-    def update_access_key(self, asked: AdministrationRequest) -> Answer:
+    def update_user(self, request: AdministrationRequest) -> Answer:
         self._change(
             lambda directory: set_status(
-                directory, asked.UserName, asked.AccessKeyId, is_active=asked.IsActive
+                directory, request.UserName, None, is_active=request.IsActive
             )
         )
         return {}
 
-    def put_policy(self, asked: AdministrationRequest) -> Answer:
-        check_name(asked.PolicyName)
-        if asked.PolicyName in DOCUMENTS:
-            raise Invalid(f"{asked.PolicyName} is always there, and stays as it is.")
+    def update_access_key(self, request: AdministrationRequest) -> Answer:
+        self._change(
+            lambda directory: set_status(
+                directory, request.UserName, request.AccessKeyId, is_active=request.IsActive
+            )
+        )
+        return {}
+
+    def put_policy(self, request: AdministrationRequest) -> Answer:
+        check_name(request.PolicyName)
+        if request.PolicyName in DOCUMENTS:
+            raise Invalid(f"{request.PolicyName} is a managed policy and cannot be changed.")
         try:
-            parse(asked.Document, asked.PolicyName)
+            parse(request.Document, request.PolicyName)
         except PolicyError as error:
             raise Invalid(str(error)) from error
-        document = json.loads(asked.Document)
+        document = json.loads(request.Document)
         self._change(
             lambda directory: replace(
-                directory, policies={**directory.policies, asked.PolicyName: document}
+                directory, policies={**directory.policies, request.PolicyName: document}
             )
         )
         return {}
 
-    def delete_policy(self, asked: AdministrationRequest) -> Answer:
+    def delete_policy(self, request: AdministrationRequest) -> Answer:
         def change(directory: Directory) -> Directory:
-            if asked.PolicyName not in directory.policies:
-                raise Invalid(f"There is no policy {asked.PolicyName}.")
-            used = holders(directory, asked.PolicyName)
+            if request.PolicyName not in directory.policies:
+                raise Invalid(f"There is no policy {request.PolicyName}.")
+            used = holders(directory, request.PolicyName)
             if used:
                 raise Invalid(
-                    f"{asked.PolicyName} is in use by {', '.join(used)}: detach it first."
+                    f"{request.PolicyName} is in use by {', '.join(used)}: detach it first."
                 )
-            kept = {n: one for n, one in directory.policies.items() if n != asked.PolicyName}
+            kept = {
+                name: document
+                for name, document in directory.policies.items()
+                if name != request.PolicyName
+            }
             return replace(directory, policies=kept)
 
         self._change(change)
         return {}
 
-    def attach_policy(self, asked: AdministrationRequest) -> Answer:
+    def attach_policy(self, request: AdministrationRequest) -> Answer:
         def change(directory: Directory) -> Directory:
-            Callers(directory).policy(asked.PolicyName)
-            return attach(directory, asked.PolicyName, asked.Holder)
+            Callers(directory).policy(request.PolicyName)
+            return attach(directory, request.PolicyName, request.Holder)
 
         self._change(change)
         return {}
 
-    def detach_policy(self, asked: AdministrationRequest) -> Answer:
-        self._change(lambda directory: detach(directory, asked.PolicyName, asked.Holder))
+    def detach_policy(self, request: AdministrationRequest) -> Answer:
+        self._change(lambda directory: detach(directory, request.PolicyName, request.Holder))
         return {}
 
 

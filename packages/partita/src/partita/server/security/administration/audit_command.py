@@ -1,4 +1,4 @@
-"""`partita audit`: whether the audit log is whole."""
+"""`partita audit`: verifies the audit log."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def audit() -> None:
     help="Folder of the audit log, if it is not in the data folder.",
 )
 def verify_log(data: Path, encryption_key: str | None, folder: Path | None) -> None:
-    """Say which events have been changed or removed, also while a server runs.
+    """Report events that were changed or removed. A server may run meanwhile.
 
-    Exits with 0 when none has. Note the digest elsewhere: whoever can write to the folder could
-    write a whole log anew, but not one with this digest.
+    Exits with 0 if the log is complete. Keep the digest in another place: somebody who can write to
+    the folder could forge a whole log, but not one with this digest.
     """
     folder = folder or data / FOLDER
     keyring = None
@@ -47,5 +47,5 @@ def verify_log(data: Path, encryption_key: str | None, folder: Path | None) -> N
         click.echo(finding)
     head = None if findings else read_head(folder, keyring)
     if head is not None:
-        click.echo(f"Events {head.first} to {head.last} are whole; digest {head.digest}.")
+        click.echo(f"Events {head.first} to {head.last} are complete; digest {head.digest}.")
     sys.exit(1 if findings else 0)

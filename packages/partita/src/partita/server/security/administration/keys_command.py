@@ -1,4 +1,4 @@
-"""`partita keys`: the keys that a data folder is encrypted under."""
+"""`partita keys`: makes and shows the keys of encrypted data folders, encrypts and decrypts."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def keys() -> None:
 
 @keys.command()
 def new() -> None:
-    """Print a new key: 32 random bytes, in base64.
+    """Print a new key: 32 random bytes in base64.
 
-    To rotate, put it on the first line of the file of keys, above the one in use; a running server
-    takes it at once, and seals everything anew. Remove the old line when `partita keys show` says
-    so.
+    To rotate, put it on the first line of the file of keys, above the key in use. A running server
+    uses it at once and encrypts everything under it. Remove the old line when `partita keys show`
+    reports that no rotation is under way.
     """
     click.echo(new_printed_key())
 
@@ -40,9 +40,9 @@ def new() -> None:
 @data_option
 @key_option
 def show(data: Path, encryption_key: str | None) -> None:
-    """Say which key a data folder is under, and whether a rotation is over."""
+    """Show which key a data folder is encrypted under, and whether a rotation is under way."""
     if encryption_key is None:
-        raise click.UsageError("--encryption-key says where the key is.")
+        raise click.UsageError("Give --encryption-key: it says where the key is.")
     keyring = keyring_of(data, KeySource(encryption_key))
     if keyring.is_new:
         click.echo(f"{data} is not encrypted yet.")
@@ -57,14 +57,14 @@ def show(data: Path, encryption_key: str | None) -> None:
 @click.argument("target", metavar="TO", type=click.Path(path_type=Path))
 @key_option
 def encrypt(source: Path, target: Path, encryption_key: str | None) -> None:
-    """Copy a data folder that is not encrypted into a new one that is.
+    """Copy a plain data folder into a new, encrypted one.
 
-    FROM must not be served meanwhile, and stays as it is: remove it when TO serves you well.
-    Tables, streams, users, the audit log and certificates are copied; backups and the past of
-    tables are not.
+    No server may use FROM meanwhile. It stays unchanged: remove it once TO works for you. Tables,
+    streams, users, the audit log and certificates are copied. Backups and point-in-time recovery
+    are not.
     """
     if encryption_key is None:
-        raise click.UsageError("--encryption-key says where the key is.")
+        raise click.UsageError("Give --encryption-key: it says where the key is.")
     from partita.database.at_rest.folder_encryption import encrypt_folder
 
     done = encrypt_folder(source, target, KeySource(encryption_key))
@@ -90,17 +90,17 @@ def encrypt(source: Path, target: Path, encryption_key: str | None) -> None:
 @click.argument("target", metavar="TO", type=click.Path(path_type=Path))
 @key_option
 def decrypt(source: Path, target: Path, encryption_key: str | None) -> None:
-    """Copy an export that an encrypted server wrote to a folder, readable for everybody.
+    """Decrypt an export that an encrypted server wrote to a folder, into a new folder.
 
     FROM is the folder of the bucket, or one in it, and TO a new folder. A key that has been
     rotated since the export must still be among those of --encryption-key.
     """
     if encryption_key is None:
-        raise click.UsageError("--encryption-key says where the key is.")
+        raise click.UsageError("Give --encryption-key: it says where the key is.")
     from partita.database.storage.sealing.sealed_object import is_sealed, open_object
 
     if target.exists():
-        raise click.UsageError(f"There is something in {target} already: choose a new folder.")
+        raise click.UsageError(f"{target} exists already: choose a new folder.")
     masters = KeySource(encryption_key).read()
     files = sorted(path for path in source.rglob("*") if path.is_file())
     for path in files:

@@ -1,4 +1,4 @@
-"""`partita policies`: what users, groups and roles may do, and why."""
+"""`partita policies`: manages and explains the policies of users, groups and roles."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ KINDS = {"identity": IDENTITY, "resource": RESOURCE, "trust": TRUST}
 
 @click.group()
 def policies() -> None:
-    """Policies of a data folder: JSON in IAM's language."""
+    """Policies of a data folder, as JSON in IAM's language."""
 
 
 @policies.command()
@@ -47,10 +47,10 @@ def policies() -> None:
 @click.argument("file", type=click.Path(path_type=Path))
 @access_options
 def put(name: str, file: Path, access: AccessFile) -> None:
-    """Keep the policy of FILE as NAME."""
+    """Store the policy in FILE under NAME."""
     check_name(name)
     if name in DOCUMENTS:
-        raise PartitaError(f"{name} is always there, and stays as it is.")
+        raise PartitaError(f"{name} is a managed policy and cannot be changed.")
     policy, text = _read(file, name, IDENTITY)
     with access.changing() as change:
         kept = {**change.directory.policies, name: json.loads(text)}
@@ -84,7 +84,7 @@ def show(name: str, access: AccessFile) -> None:
 @click.argument("name")
 @access_options
 def delete(name: str, access: AccessFile) -> None:
-    """Delete the policy NAME, which nobody may have any more."""
+    """Delete the policy NAME. Nobody may have it any more."""
     with access.changing() as change:
         directory = change.directory
         if name not in directory.policies:
@@ -92,7 +92,7 @@ def delete(name: str, access: AccessFile) -> None:
         holders = _holders(directory, name)
         if holders:
             raise PartitaError(f"{name} is in use{holders}: detach it first.")
-        kept = {one: kept for one, kept in directory.policies.items() if one != name}
+        kept = {other: document for other, document in directory.policies.items() if other != name}
         change.directory = replace(directory, policies=kept)
     click.echo(f"{name} is deleted.")
 
@@ -106,7 +106,7 @@ def _holder_options(command: Any) -> Any:
 @policies.command()
 @click.argument("name")
 @_holder_options
-@click.option("--boundary", is_flag=True, help="As the bound of what others can allow.")
+@click.option("--boundary", is_flag=True, help="Attach it as the permissions boundary.")
 @access_options
 def attach(
     name: str,
@@ -134,22 +134,22 @@ def detach(
     """Take the policy NAME from a user, a group or a role."""
     with access.changing() as change:
         change.directory = detach_policy(change.directory, name, _holder(user, group, role))
-    click.echo(f"{user or group or role} has {name} no more.")
+    click.echo(f"{user or group or role} no longer has {name}.")
 
 
 @policies.command()
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--kind", type=click.Choice(list(KINDS)), default="identity", show_default=True)
 def validate(file: Path, kind: str) -> None:
-    """Say what is wrong with the policy in FILE, and on which line."""
+    """Check the policy in FILE, and report an error with its line."""
     policy, _ = _read(file, file.name, KINDS[kind])
-    click.echo(f"{file} is right: {len(policy.statements)} statements.")
+    click.echo(f"{file} is valid: {len(policy.statements)} statements.")
 
 
 def _context_option(command: Any) -> Any:
     return click.option(
         "--context",
-        "given",
+        "context_texts",
         multiple=True,
         metavar="KEY=VALUE[,VALUE]",
         help="A condition key of the request.",
@@ -175,14 +175,14 @@ def explain(
     user: str,
     action: str,
     resource: str,
-    given: tuple[str, ...],
+    context_texts: tuple[str, ...],
     resource_policy: Path | None,
     access: AccessFile,
 ) -> None:
-    """Say whether USER, or role/NAME, may do ACTION on RESOURCE, by which statement, and why."""
+    """Explain whether USER, or role/NAME, may do ACTION on RESOURCE, and why."""
     caller = simulated_caller(access.load(), user)
     resource_policies = _resource_policies(resource_policy)
-    for line in explained(caller, action, resource, _context(given), resource_policies):
+    for line in explained(caller, action, resource, _context(context_texts), resource_policies):
         click.echo(line)
 
 
@@ -197,14 +197,14 @@ def simulate(
     user: str,
     actions: tuple[str, ...],
     resources: tuple[str, ...],
-    given: tuple[str, ...],
+    context_texts: tuple[str, ...],
     resource_policy: Path | None,
     access: AccessFile,
 ) -> None:
     """Print what SimulatePrincipalPolicy of IAM would answer for USER, or role/NAME."""
     caller = simulated_caller(access.load(), user)
     resource_policies = _resource_policies(resource_policy)
-    answer = simulated(caller, actions, resources, _context(given), resource_policies)
+    answer = simulated(caller, actions, resources, _context(context_texts), resource_policies)
     click.echo(json.dumps(answer, indent=2))
 
 
@@ -212,9 +212,9 @@ def _resource_policies(path: Path | None) -> Sequence[Policy]:
     return () if path is None else (_read(path, path.name, RESOURCE)[0],)
 
 
-def _context(given: Sequence[str]) -> dict[str, Sequence[str]]:
+def _context(context_texts: Sequence[str]) -> dict[str, Sequence[str]]:
     context: dict[str, Sequence[str]] = {}
-    for text in given:
+    for text in context_texts:
         key, separator, values = text.partition("=")
         if not separator:
             raise PartitaError(f"A condition key is given as KEY=VALUE, not {text!r}.")
@@ -235,16 +235,16 @@ def _missing(name: str) -> PartitaError:
 
 
 def _holders(directory: Directory, name: str) -> str:
-    shown = ", ".join(one.replace("/", " ", 1) for one in holders(directory, name))
+    shown = ", ".join(holder.replace("/", " ", 1) for holder in holders(directory, name))
     return f" ({shown})" if shown else ""
 
 
 def _holder(user: str | None, group: str | None, role: str | None) -> str:
-    given = [
+    chosen = [
         f"{kind}/{name}"
         for kind, name in (("user", user), ("group", group), ("role", role))
         if name is not None
     ]
-    if len(given) != 1:
+    if len(chosen) != 1:
         raise click.UsageError("Give one of --user, --group and --role.")
-    return given[0]
+    return chosen[0]

@@ -1,4 +1,4 @@
-"""What a decision would be and why: for people, and in the shape of IAM's simulator."""
+"""Explains what a policy decision would be and why: as text, and in the form of IAM's simulator."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from partita.server.security.policies.policy_documents import Policy, PolicyStat
 from partita.server.security.policies.policy_patterns import variables_of
 from partita.server.security.rights import service_tables
 
-Given = Mapping[str, Sequence[str]]
+ConditionKeys = Mapping[str, Sequence[str]]
 
 
 def simulated_caller(directory: Directory, name: str) -> Caller:
-    """A user, or as `role/NAME` a session of a role."""
+    """Returns a caller for `NAME`, a user, or for `role/NAME`, a session of a role."""
     callers = Callers(directory)
     kind, slash, role_name = name.partition("/")
     if slash and kind == "role":
@@ -43,8 +43,10 @@ def simulated_caller(directory: Directory, name: str) -> Caller:
     return callers.user(name, find_user(directory, name), "")
 
 
-def _request(caller: Caller, action: str, resource: str, given: Given) -> PolicyRequest:
-    return PolicyRequest(caller.principal, action, resource, {**caller.keys, **given})
+def _request(
+    caller: Caller, action: str, resource: str, condition_keys: ConditionKeys
+) -> PolicyRequest:
+    return PolicyRequest(caller.principal, action, resource, {**caller.keys, **condition_keys})
 
 
 def _policies(caller: Caller, resource_policies: Sequence[Policy]) -> CallerPolicies:
@@ -55,23 +57,23 @@ def explained(
     caller: Caller,
     action: str,
     resource: str,
-    given: Given,
+    condition_keys: ConditionKeys,
     resource_policies: Sequence[Policy] = (),
 ) -> Iterator[str]:
-    """The outcome, what decided it, and of what did not count, why not."""
+    """Yields the outcome, the statements that decided it, and why each other one did not."""
     if ":" not in action:
         raise PartitaError(f"An action is written as service:Action, not {action!r}.")
     policies = _policies(caller, resource_policies)
-    request = _request(caller, action, resource, given)
+    request = _request(caller, action, resource, condition_keys)
     decision = _decision(policies, request)
     verb = "may" if decision.is_allowed else "may not"
     yield f"{caller.arn} {verb} {action} on {resource}."
     if service_tables.is_reserved(action, resource):
-        yield f"It takes {service_tables.ACTION} too, since services keep their own state there."
+        yield f"This also needs {service_tables.ACTION}: services keep their own state there."
     yield _reason(decision, caller)
     for matched in decision.matched:
         yield f"  {_place(matched)}"
-    decisive = {(one.policy.name, one.statement.place) for one in decision.matched}
+    decisive = {(match.policy.name, match.statement.place) for match in decision.matched}
     for source, policy in _all(policies):
         for statement in policy.statements:
             if (policy.name, statement.place) not in decisive:
@@ -80,20 +82,20 @@ def explained(
 
 
 def _decision(policies: CallerPolicies, request: PolicyRequest) -> PolicyDecision:
-    """As the gate decides it: a table of a service takes another right besides."""
+    """Decides like the gate: a table of a service needs a further right."""
     decision = decide(policies, request)
     if decision.is_allowed and service_tables.is_reserved(request.action, request.resource):
-        besides = PolicyRequest(
+        further_request = PolicyRequest(
             request.principal, service_tables.ACTION, request.resource, request.context
         )
-        further = decide(policies, besides)
+        further = decide(policies, further_request)
         return decision if further.is_allowed else further
     return decision
 
 
 def _reason(decision: PolicyDecision, caller: Caller) -> str:
     if decision.outcome == EXPLICIT_DENY:
-        return f"A statement of a {decision.source} denies it; nothing can allow it then:"
+        return f"A statement of a {decision.source} denies it, which nothing can override:"
     if not decision.is_allowed:
         return f"No {decision.source} allows it."
     if not decision.matched:
@@ -136,15 +138,15 @@ def simulated(
     caller: Caller,
     actions: Sequence[str],
     resources: Sequence[str],
-    given: Given,
+    condition_keys: ConditionKeys,
     resource_policies: Sequence[Policy] = (),
 ) -> dict[str, Any]:
-    """The answer of SimulatePrincipalPolicy."""
+    """Returns the response of IAM's SimulatePrincipalPolicy."""
     policies = _policies(caller, resource_policies)
     results = []
     for action in actions:
         for resource in resources:
-            request = _request(caller, action, resource, given)
+            request = _request(caller, action, resource, condition_keys)
             decision = _decision(policies, request)
             results.append(_result(caller, policies, request, decision))
     return {"EvaluationResults": results, "IsTruncated": False}
@@ -159,11 +161,11 @@ def _result(
         "EvalDecision": decision.outcome,
         "MatchedStatements": [
             {
-                "SourcePolicyId": one.policy.name,
-                "SourcePolicyType": _source_type(one.source, caller),
-                "StartPosition": {"Line": one.statement.line},
+                "SourcePolicyId": match.policy.name,
+                "SourcePolicyType": _source_type(match.source, caller),
+                "StartPosition": {"Line": match.statement.line},
             }
-            for one in decision.matched
+            for match in decision.matched
             if decision.outcome in (ALLOWED, EXPLICIT_DENY)
         ],
         "MissingContextValues": _missing(policies, request),
@@ -183,7 +185,7 @@ def _source_type(source: str, caller: Caller) -> str:
 
 
 def _missing(policies: CallerPolicies, request: PolicyRequest) -> list[str]:
-    """Keys that policies ask for and that the request does not have."""
+    """Returns the condition keys that policies use and the request does not have."""
     keys: set[str] = set()
     for _, policy in _all(policies):
         for statement in policy.statements:

@@ -1,4 +1,4 @@
-"""`partita users`: who may sign requests."""
+"""`partita users`: manages users with their keys, groups and roles."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ from partita.server.security.policies.policy_documents import TRUST, PolicyError
 
 @click.group()
 def users() -> None:
-    """Users, groups and roles of a data folder. A running server takes every change at once."""
+    """Users, groups and roles of a data folder. A running server applies each change at once."""
 
 
 @users.command()
 @click.argument("name")
-@click.option("--group", "groups", multiple=True, help="A group that the user is in.")
-@click.option("--policy", "policies", multiple=True, help="A policy that the user has.")
+@click.option("--group", "groups", multiple=True, help="A group that the user joins.")
+@click.option("--policy", "policies", multiple=True, help="A policy that the user gets.")
 @access_options
 def add(
     name: str,
@@ -53,7 +53,7 @@ def add(
     _show(key, access)
     if not groups and not policies:
         click.echo(
-            f"{name} may do nothing yet: `partita policies attach POLICY --user {name}`.", err=True
+            f"{name} has no rights yet: `partita policies attach POLICY --user {name}`.", err=True
         )
 
 
@@ -69,15 +69,15 @@ def list_users(access: AccessFile) -> None:
     "--above",
     type=click.IntRange(0, CHANGE_MAX),
     default=0,
-    help="The number of the change that a server says it has accepted.",
+    help="The number of the change that a server reports as accepted.",
 )
 @access_options
 def accept(above: int, access: AccessFile) -> None:
-    """Take the users of an encrypted folder as they are, and show them.
+    """Accept the users of an encrypted folder as they are, and show them.
 
-    For a file that you have put back yourself, although it is older than the one in use, or for one
-    that is gone: a server refuses both. From then on it is the newest. Look at what is shown: users
-    that were disabled since may be back.
+    A server refuses a file of users that is older than the accepted one, or missing. Use this if
+    you have put back an older file yourself, or have lost the file. Check what is shown: users that
+    were disabled meanwhile may be back.
     """
     _list(access.accept(above))
 
@@ -98,14 +98,16 @@ def _list(directory: Directory) -> None:
 @click.argument("name")
 @access_options
 def rotate(name: str, access: AccessFile) -> None:
-    """Give the user NAME a second key. The first stays good until it is disabled."""
+    """Give the user NAME a second key. The first stays valid until it is disabled."""
     with access.changing() as change:
         change.directory, key = add_key(change.directory, name, time())
     _show(key, access)
-    old = [one.id for one in find_user(change.directory, name).active_keys if one.id != key.id]
+    old = [
+        other.id for other in find_user(change.directory, name).active_keys if other.id != key.id
+    ]
     for key_id in old:
         click.echo(
-            f"When nobody uses the old one any more: `partita users disable {name} --key {key_id}`."
+            f"When nobody uses the old key any more: `partita users disable {name} --key {key_id}`."
         )
 
 
@@ -114,7 +116,7 @@ def rotate(name: str, access: AccessFile) -> None:
 @click.option("--key", help="Only this key; without it, the user with all keys and sessions.")
 @access_options
 def disable(name: str, key: str | None, access: AccessFile) -> None:
-    """Let nobody in as NAME, from the next request on."""
+    """Disable the user NAME or one of its keys, from the next request on."""
     with access.changing() as change:
         change.directory = set_status(change.directory, name, key, is_active=False)
     click.echo(f"{key or name} is disabled.")
@@ -138,15 +140,15 @@ def remove(name: str, access: AccessFile) -> None:
     """Remove the user NAME with all keys."""
     with access.changing() as change:
         find_user(change.directory, name)
-        kept = {one: user for one, user in change.directory.users.items() if one != name}
+        kept = {other: user for other, user in change.directory.users.items() if other != name}
         change.directory = replace(change.directory, users=kept)
     click.echo(f"{name} is removed.")
 
 
 @users.command()
 @click.argument("name")
-@click.option("--user", "members", multiple=True, help="A user who joins it.")
-@click.option("--policy", "policies", multiple=True, help="A policy that its members have.")
+@click.option("--user", "members", multiple=True, help="A user who joins the group.")
+@click.option("--policy", "policies", multiple=True, help="A policy that its members get.")
 @access_options
 def group(
     name: str, members: tuple[str, ...], policies: tuple[str, ...], access: AccessFile
@@ -155,15 +157,15 @@ def group(
     check_name(name)
     with access.changing() as change:
         directory = change.directory
-        known = directory.groups.get(name, UserGroup())
-        both = tuple(dict.fromkeys((*known.policies, *policies)))
-        directory = replace(directory, groups={**directory.groups, name: UserGroup(both)})
+        former = directory.groups.get(name, UserGroup())
+        all_policies = tuple(dict.fromkeys((*former.policies, *policies)))
+        directory = replace(directory, groups={**directory.groups, name: UserGroup(all_policies)})
         for member in members:
             user = find_user(directory, member)
             groups = tuple(dict.fromkeys((*user.groups, name)))
             directory = with_user(directory, member, replace(user, groups=groups))
         change.directory = directory
-    click.echo(f"group {name}{_listed('policies', both)}")
+    click.echo(f"group {name}{_listed('policies', all_policies)}")
 
 
 @users.command()
@@ -172,15 +174,15 @@ def group(
     "--trust",
     required=True,
     type=click.Path(path_type=Path),
-    help="A file with the policy that says who may assume it.",
+    help="A file with the trust policy, which says who may assume the role.",
 )
-@click.option("--policy", "policies", multiple=True, help="A policy that the role has.")
+@click.option("--policy", "policies", multiple=True, help="A policy that the role gets.")
 @click.option(
     "--session-seconds",
     default=3600,
     show_default=True,
     type=click.IntRange(3600, SESSION_SECONDS_MAX),
-    help="How long a session of it may last.",
+    help="How long a session of the role may last.",
 )
 @access_options
 def role(
@@ -194,14 +196,14 @@ def role(
     except PolicyError as error:
         raise PartitaError(f"{trust}, {error}") from error
     with access.changing() as change:
-        known = change.directory.roles.get(name)
+        former = change.directory.roles.get(name)
         changed_role = Role(
-            known.id if known else new_id("AROA"),
+            former.id if former else new_id("AROA"),
             json.loads(text),
-            policies or (known.policies if known else ()),
-            known.boundary if known else None,
+            policies or (former.policies if former else ()),
+            former.boundary if former else None,
             session_seconds,
-            known.created_at if known else time(),
+            former.created_at if former else time(),
         )
         roles = {**change.directory.roles, name: changed_role}
         change.directory = replace(change.directory, roles=roles)
@@ -220,9 +222,9 @@ def read_text(path: Path) -> str:
 def _show(key: AccessKey, access: AccessFile) -> None:
     click.echo(f"AWS_ACCESS_KEY_ID={key.id}")
     click.echo(f"AWS_SECRET_ACCESS_KEY={key.secret}")
-    plain = "readable by you alone (mode 0600) and not encrypted"
-    kept = "encrypted" if access.is_sealed else plain
-    click.echo(f"The secret is shown this once. {access.path} keeps it, {kept}.", err=True)
+    plain = "not encrypted, readable only by you (mode 0600)"
+    state = "encrypted" if access.is_sealed else plain
+    click.echo(f"The secret is shown only once. {access.path} stores it, {state}.", err=True)
 
 
 def _attached(user: User) -> str:

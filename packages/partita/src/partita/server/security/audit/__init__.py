@@ -1,1 +1,1 @@
-"""Who did what, when and from where: a log whose lines are chained, so that a gap shows."""
+"""The audit log: who did what, when and from where. Its lines are chained, so that gaps show."""

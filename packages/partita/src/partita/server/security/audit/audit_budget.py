@@ -1,8 +1,8 @@
-"""How much of the audit log requests may have that nobody known has signed, and what was dropped.
+"""The budget of unauthenticated requests in the audit log, and a count of events beyond it.
 
-Refused strangers share this, whatever they asked for: whoever sends many requests, long ones, or
-from many addresses must not drive out what others have done. Ten files of 64 MB are kept, so the
-lines of a day's budget take more than a month to replace them all.
+All refused unauthenticated requests share this budget. Otherwise an attacker with many or long
+requests, even from many addresses, could push the actions of real users out of the log. Ten files
+of 64 MB are kept, so at a full budget every day it takes more than a month to replace them all.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from partita.server.security.abuse_limits import RateWindow
 
 MINUTE, DAY = 60.0, 86_400.0
 ADDRESSES_MAX: Final = 1000
-"""Addresses that are told apart among those whose lines were dropped."""
+"""The largest number of different addresses of dropped events that are counted."""
 EVERYBODY: Final = ""
 
 
@@ -28,8 +28,8 @@ OF_ADDRESS: Final = {MINUTE: AuditBudget(60, 64 * KB), DAY: AuditBudget(4000, 2 
 OF_ALL: Final = {MINUTE: AuditBudget(600, 512 * KB), DAY: AuditBudget(40_000, 16 * MB)}
 
 
-class _AddressAllowance:
-    """A budget of each name, over one stretch of time."""
+class _Allowance:
+    """A budget per name for one period."""
 
     def __init__(self, seconds: float, budget: AuditBudget) -> None:
         self._budget = budget
@@ -47,26 +47,29 @@ class _AddressAllowance:
 
 
 class UnauthenticatedBudget:
+    """The budget of unauthenticated requests: per address and in total, per minute and per day."""
+
     def __init__(self) -> None:
-        # What all have in common is counted apart, where no number of addresses displaces it.
-        self._of_address = [_AddressAllowance(*one) for one in OF_ADDRESS.items()]
-        self._of_all = [_AddressAllowance(*one) for one in OF_ALL.items()]
+        # The total is counted separately, because many addresses would displace it in a shared
+        # window, which forgets the oldest names.
+        self._of_address = [_Allowance(*limit) for limit in OF_ADDRESS.items()]
+        self._of_all = [_Allowance(*limit) for limit in OF_ALL.items()]
 
     def is_used_up(self, address: str, now: float) -> bool:
-        return any(one.is_used_up(EVERYBODY, now) for one in self._of_all) or any(
-            one.is_used_up(address, now) for one in self._of_address
+        return any(allowance.is_used_up(EVERYBODY, now) for allowance in self._of_all) or any(
+            allowance.is_used_up(address, now) for allowance in self._of_address
         )
 
     def take(self, address: str, now: float, size: int) -> None:
-        """Counts a line that is written. The last one of a budget may go beyond its bytes."""
-        for one in self._of_all:
-            one.take(EVERYBODY, now, size)
-        for one in self._of_address:
-            one.take(address, now, size)
+        """Counts a line that is written. The last line of a budget may exceed its bytes."""
+        for allowance in self._of_all:
+            allowance.take(EVERYBODY, now, size)
+        for allowance in self._of_address:
+            allowance.take(address, now, size)
 
 
 class DroppedEvents:
-    """Lines that were not written since the last line that told of any."""
+    """Counts the events that were dropped since the last event that reported a count."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -74,7 +77,7 @@ class DroppedEvents:
         self._since = ""
 
     def add(self, address: str) -> bool:
-        """True for the first."""
+        """Counts a dropped event. Returns True for the first one."""
         if self._count == 0:
             self._since = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         self._count += 1
@@ -83,14 +86,14 @@ class DroppedEvents:
         return self._count == 1
 
     def take(self) -> dict[str, Any] | None:
-        """What is to be told, once; None when nothing was dropped."""
+        """Returns the counts to report and starts again, or returns None if nothing was dropped."""
         if self._count == 0:
             return None
-        told = {
+        counts = {
             "droppedEvents": self._count,
             "addresses": len(self._addresses),
             "since": self._since,
         }
         self._count = 0
         self._addresses.clear()
-        return told
+        return counts

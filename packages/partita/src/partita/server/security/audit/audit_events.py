@@ -1,6 +1,6 @@
-"""Events in the form of CloudTrail's records: who, what, when, from where, and the outcome.
+"""Audit events in the form of CloudTrail's records: who, what, when, from where, and the outcome.
 
-Never the data: of a request only the names of what it is about are written down.
+They never contain data: of a request, only the names of its resources are recorded.
 (CloudTrail User Guide, "CloudTrail record contents")
 """
 
@@ -36,17 +36,17 @@ NAMING: Final = frozenset(
         *("page", "type"),
     )
 )
-"""How members are called, or how that ends, which name something and hold no data."""
+"""Names and suffixes of members that name a resource and contain no data."""
 DESCRIBED: Final = {
     "dynamodb": (DYNAMODB, STREAMS),
     "kinesis": (KINESIS,),
     "states": (STEP_FUNCTIONS,),
 }
-"""Services whose descriptions say which members requests have."""
+"""The service descriptions that list the members of requests, by event source."""
 OWN_NAMES: Final = ("AccessKeyId", "Holder", "PolicyName", "UserName")
-"""Those of our own operations, which nobody has described."""
+"""Naming members of Partita's own operations, which have no service description."""
 REQUEST_ITEMS, TRANSACT_ITEMS = LISTS = ("RequestItems", "TransactItems")
-"""Members of whose contents only the tables are named."""
+"""Members of which only the table names are recorded."""
 DATA_PLANE: Final = frozenset(
     (
         *("BatchExecuteStatement", "BatchGetItem", "BatchWriteItem", "DeleteItem"),
@@ -57,7 +57,7 @@ DATA_PLANE: Final = frozenset(
         *("StartExecution", "StartSyncExecution", "TestState"),
     )
 )
-"""Operations on data; all others are on what holds it."""
+"""Operations on data; all others are management events."""
 READS: Final = (
     *("Describe", "Explain", "List", "Get", "Query", "Scan", "BatchGet", "TransactGet", "Validate"),
 )
@@ -71,13 +71,13 @@ CHARS_MAX: Final = {
     "sourceIPAddress": 64,
     "userAgent": 256,
 }
-"""Of single fields; longer texts are cut."""
+"""The maximum lengths of some fields; longer texts are cut."""
 TEXT_CHARS_MAX: Final = 1024
-"""Of all other fields: AWS has no longer names, and few longer ARNs."""
+"""The maximum length of all other fields. AWS has no longer names, and few longer ARNs."""
 PARAMETERS_MAX: Final = 12
 LIST_ENTRIES_MAX, LIST_CHARS_MAX = 100, 8 * KB
 LINE_BYTES_MAX: Final = 512 * KB
-"""What a line with all of that stays below, even if each character takes twelve bytes."""
+"""The resulting limit for a line, even if each character takes twelve bytes."""
 EVERYTHING: Final = "*"
 CUT: Final = "..."
 _ERROR_HEADER: Final = re.compile(rb"x-amzn-errortype: ([^\r]*)\r\n")
@@ -85,14 +85,14 @@ _ERROR_ELEMENT: Final = re.compile(rb"<Code>([^<]*)</Code><Message>([^<]*)</Mess
 
 
 class SampledTable(NamedTuple):
-    """Requests for the data of a table that are written down, all or a share of them."""
+    """A table whose data requests are recorded, all of them or a random share."""
 
     table: str
     share: float = 1.0
 
 
 def parse_sampled(text: str) -> SampledTable:
-    """TABLE, TABLE:0.1, or * for all tables."""
+    """Parses `TABLE`, `TABLE:0.1`, or `*` for all tables."""
     table, colon, share = text.partition(":")
     try:
         value = float(share) if colon else 1.0
@@ -112,7 +112,7 @@ def changes_something(operation: str) -> bool:
 
 
 class _TransactionPart(msgspec.Struct):
-    """Of a transaction."""
+    """The table name in an action of a transaction."""
 
     TableName: str = ""
 
@@ -125,8 +125,11 @@ _decode_part: Final = msgspec.json.Decoder(_TransactionPart).decode
 
 @cache
 def _names_decoder(source: str) -> Callable[[bytes], msgspec.Struct]:
-    """Finds the names in the requests of a service, and skips all else, be it a million members.
-    What they hold is not looked at: a member that is wrong must not hide the others."""
+    """Makes a decoder that extracts the naming members of a service's requests.
+
+    It skips everything else without building objects, even a million members. The values stay raw,
+    so that an invalid one does not hide the others.
+    """
     models = [load(service) for service in DESCRIBED.get(source, ())]
     names = {
         name
@@ -144,23 +147,25 @@ def is_name(member: str) -> bool:
 
 
 def named_in(source: str, body: bytes) -> dict[str, Any] | None:
-    """What a request names, without a look at its data: it may be megabytes. None for a body that
-    cannot be read."""
+    """Returns the naming members of a request, without decoding its data, which may be megabytes.
+
+    Returns None for a body that cannot be read.
+    """
     try:
-        found = msgspec.structs.asdict(_names_decoder(source)(body))
+        members = msgspec.structs.asdict(_names_decoder(source)(body))
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
-    given = {name: _value(name, raw) for name, raw in found.items() if bytes(raw)}
-    return {name: value for name, value in given.items() if value is not None}
+    values = {name: _value(name, raw) for name, raw in members.items() if bytes(raw)}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _value(member: str, raw: msgspec.Raw) -> Any:
-    """A name, or the names of the tables in a list; None for what is wrong."""
+    """Returns a name, or the table names in a list; None for an invalid value."""
     try:
         if member == REQUEST_ITEMS:
             return list(_decode_keys(raw))
         if member == TRANSACT_ITEMS:
-            parts = [part for one in _decode_transaction(raw) for part in one.values()]
+            parts = [part for item in _decode_transaction(raw) for part in item.values()]
             return list(dict.fromkeys(filter(None, map(_table_in, parts))))
         return _decode_name(raw)
     except (msgspec.MsgspecError, UnicodeDecodeError):
@@ -175,7 +180,7 @@ def _table_in(part: msgspec.Raw) -> Any:
 
 
 def names_of(members: Mapping[str, Any]) -> dict[str, Any]:
-    """Of the members of a request, those that name something."""
+    """Returns the members of a request that name a resource."""
     return {
         name: value
         for name, value in members.items()
@@ -184,24 +189,25 @@ def names_of(members: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_sampled(sampled: Sequence[SampledTable], tables: Collection[str]) -> bool:
-    """Whether a request for the data of some tables is to be written down."""
+    """Decides whether a request for the data of some tables is recorded; for a share, at random."""
     return any(
-        (one.table == "*" or one.table in tables) and (one.share >= 1 or random() < one.share)
-        for one in sampled
+        (entry.table == "*" or entry.table in tables)
+        and (entry.share >= 1 or random() < entry.share)
+        for entry in sampled
     )
 
 
 def tables_in(named: Mapping[str, Any]) -> set[str]:
-    """The tables and streams among the names in a request."""
-    given = [named.get(name) for name in ("TableName", "StreamName", "StreamARN")]
+    """Returns the tables and streams among the names in a request."""
+    values = [named.get(name) for name in ("TableName", "StreamName", "StreamARN")]
     for name in LISTS:
-        given += named.get(name) or ()
-    texts = [name for name in given if isinstance(name, str)]
+        values += named.get(name) or ()
+    texts = [value for value in values if isinstance(value, str)]
     return {name for name in texts if not name.startswith("arn:")} | tables_of(texts)
 
 
 def tables_of(arns: Iterable[str]) -> set[str]:
-    """The tables and streams that ARNs are of: a table's stream and indexes are the table's."""
+    """Returns the tables and streams of ARNs. A table's streams and indexes count as the table."""
     kinds = ((":table/" if ":table/" in arn else ":stream/", arn) for arn in arns)
     return {arn.partition(kind)[2].partition("/")[0] for kind, arn in kinds}
 
@@ -221,7 +227,7 @@ def event(
 ) -> dict[str, Any]:
     now = datetime.now(UTC)
     headers = request.headers
-    found: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "eventVersion": VERSION,
         "userIdentity": _identity(caller),
         "eventTime": now.strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -241,22 +247,22 @@ def event(
         "eventCategory": "Data" if is_data(operation) else "Management",
     }
     if request.peer and request.peer.certificate:
-        found["tlsDetails"] = {"clientCertificateSubject": request.peer.certificate}
+        fields["tlsDetails"] = {"clientCertificateSubject": request.peer.certificate}
     if not is_success(response):
-        found |= _error(response)
-    return {name: _bounded(value, name) for name, value in found.items()}
+        fields |= _error(response)
+    return {name: _bounded(value, name) for name, value in fields.items()}
 
 
 def _bounded(value: Any, name: str) -> Any:
-    """The same with every text cut to its maximum, and every list to its own."""
+    """Cuts all texts and lists in a value to their maximum lengths."""
     if isinstance(value, str):
         return _cut(value, name)
     if isinstance(value, dict):
-        return {key: _bounded(one, key) for key, one in value.items()}
+        return {key: _bounded(member, key) for key, member in value.items()}
     if isinstance(value, list):
         entries, chars = [], 0
-        for one in value[:LIST_ENTRIES_MAX]:
-            entry = _bounded(one, name)
+        for element in value[:LIST_ENTRIES_MAX]:
+            entry = _bounded(element, name)
             chars += len(str(entry))
             if chars > LIST_CHARS_MAX:
                 break
@@ -292,16 +298,17 @@ def _identity(caller: Caller | None) -> dict[str, Any]:
 
 
 def _parameters(named: Mapping[str, Any]) -> dict[str, Any]:
-    """Names, with their first letter small, as CloudTrail has them."""
-    found = {_cut(name, "eventName"): value for name, value in names_of(named).items()}
+    """Returns the naming members with lower-case first letters, as in CloudTrail."""
+    members = {_cut(name, "eventName"): value for name, value in names_of(named).items()}
     return {
         name[0].lower() + name[1:]: value if isinstance(value, list) else str(value)
-        for name, value in islice(found.items(), PARAMETERS_MAX)
+        for name, value in islice(members.items(), PARAMETERS_MAX)
     }
 
 
 def _error(response: HttpResponse) -> dict[str, Any]:
-    """Texts of errors may repeat values of a request; of a denial they do not."""
+    """Returns the error code, and the message only of a denial: other messages may repeat values of
+    the request."""
     code, text = _code_and_text(response)
     error = {"errorCode": code or f"HTTP {response.status}"}
     if code in DENIED:
@@ -310,7 +317,7 @@ def _error(response: HttpResponse) -> dict[str, Any]:
 
 
 def _code_and_text(response: HttpResponse) -> tuple[str, str]:
-    """In the protocol of the service: AWS's JSON or CBOR, REST, or the XML of STS."""
+    """Returns the error in a response in any protocol: AWS's JSON, CBOR or REST, or STS's XML."""
     in_xml = _ERROR_ELEMENT.search(response.body)
     if in_xml is not None:
         return in_xml[1].decode("latin-1"), unescape(in_xml[2].decode("latin-1"))
@@ -328,7 +335,7 @@ def _code_and_text(response: HttpResponse) -> tuple[str, str]:
 def _decoded(response: HttpResponse) -> Any:
     if response.content_type != CBOR_1_1:
         return json.loads(response.body)
-    # Imported with the first that needs it.
+    # Imported on first use: most servers never send CBOR.
     import cbor2
 
     return cbor2.loads(response.body)

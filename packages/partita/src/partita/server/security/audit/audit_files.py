@@ -1,4 +1,4 @@
-"""The files of an audit log, and their lines from the last to the first."""
+"""The files of an audit log, and reading their lines from the end."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from partita.foundation.service_limits import KB
 
 CURRENT, HEAD, RESERVE = "audit.jsonl", "head", "reserve"
 NEXT: Final = "audit.next"
-"""What becomes the current file when that is full."""
+"""The new file that replaces the current one when that is full."""
 BLOCK_BYTES: Final = 256 * KB
 
 
 def rotated(folder: Path) -> list[tuple[int, int, Path]]:
-    """Full files, the oldest first, with the numbers of their first and last lines."""
-    found = []
+    """Returns the full files, oldest first, with the numbers of their first and last lines."""
+    files = []
     for path in folder.glob("audit-*-*.jsonl"):
         parts = path.stem.split("-")
         if len(parts) == 3 and parts[1].isdigit() and parts[2].isdigit():
-            found.append((int(parts[1]), int(parts[2]), path))
-    return sorted(found)
+            files.append((int(parts[1]), int(parts[2]), path))
+    return sorted(files)
 
 
 def all_files(folder: Path) -> list[Path]:
-    """The oldest first."""
+    """Returns the existing files, oldest first."""
     paths = (*(path for _, _, path in rotated(folder)), folder / CURRENT)
     return [path for path in paths if path.exists()]
 
 
 def lines_from_end(path: Path) -> Iterator[bytes]:
-    """The lines of a file without their ends, the last first."""
+    """Yields the lines of a file without line ends, last first."""
     with path.open("rb") as file:
         end, rest = file.seek(0, 2), b""
         while end > 0:

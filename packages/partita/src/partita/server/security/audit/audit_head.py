@@ -1,6 +1,8 @@
-"""The head of an audit log: where it begins and ends, so that lines missing at either end show.
+"""The head of an audit log: where the log begins and ends, so that lines missing at either end
+show.
 
-Beside an encrypted folder it is sealed: whoever has no key can take an older one, but make none.
+Beside an encrypted folder, the head is encrypted. Without a key, an attacker can put back an older
+head but not forge one.
 """
 
 from __future__ import annotations
@@ -17,19 +19,21 @@ from partita.server.security.audit.audit_files import HEAD
 
 PURPOSE: Final = "audit"
 HEAD_BYTES: Final = 256
-"""Less than a sector of a disk, which is written whole or not at all."""
+"""Less than a sector of a disk, so that a write of the head is atomic."""
 NOTHING: Final = "0" * 64
 """The digest before the first line."""
 
 
 class AuditPosition(NamedTuple):
+    """The first and last lines of an audit log, by their numbers."""
+
     first: int
     """The number of the first line that is kept."""
     last: int
     digest: str
-    """Of the last line."""
+    """The digest of the last line."""
     is_closed: bool = False
-    """Whether the server has stopped: nothing follows."""
+    """True if the server has stopped, so that nothing follows."""
 
 
 class AuditHeadRefused(PartitaError):
@@ -46,16 +50,16 @@ def read_head(folder: Path, keyring: Keyring | None) -> AuditPosition | None:
     if not content:
         return None
     try:
-        found = json.loads(content)
-        if isinstance(found, str):
+        members = json.loads(content)
+        if isinstance(members, str):
             if keyring is None:
                 raise PartitaError(f"{folder / HEAD} is encrypted: give --encryption-key.")
-            found = json.loads(keyring.open_file(PURPOSE, b64decode(found, validate=True), 0))
+            members = json.loads(keyring.open_file(PURPOSE, b64decode(members, validate=True), 0))
         elif keyring is not None and keyring.seals_heads:
             raise AuditHeadRefused(
                 "The head of the audit log is not encrypted, and in this folder it always is."
             )
-        return _position(found)
+        return _position(members)
     except CannotUnseal:
         raise AuditHeadRefused(
             "The head of the audit log was changed, or is that of another data folder."
@@ -64,9 +68,9 @@ def read_head(folder: Path, keyring: Keyring | None) -> AuditPosition | None:
         raise AuditHeadRefused("The head of the audit log cannot be read.") from None
 
 
-def _position(found: Any) -> AuditPosition:
-    """Raises TypeError for what is none."""
-    position = AuditPosition(*found)
+def _position(members: Any) -> AuditPosition:
+    """Checks the members of a position; raises TypeError if one has a wrong type."""
+    position = AuditPosition(*members)
     for value, kind in zip(position, (int, int, str, bool), strict=True):
         if type(value) is not kind:
             raise TypeError(value)
@@ -82,7 +86,7 @@ def head_content(position: AuditPosition, keyring: Keyring | None) -> bytes:
 
 
 def seal_head(folder: Path, keyring: Keyring) -> None:
-    """Seal the head of a log that was copied beside data that is encrypted now."""
+    """Encrypts the head of a log that was copied into a newly encrypted folder."""
     position = read_head(folder, keyring)
     if position is not None:
         (folder / HEAD).write_bytes(head_content(position, keyring))

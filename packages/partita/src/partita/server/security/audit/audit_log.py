@@ -1,13 +1,14 @@
-"""The audit log: JSON lines, each with the digest of the one before it.
+"""The audit log: JSON lines, each with the digest of the line before it.
 
-`audit.jsonl` is written; when it is full it is renamed after the numbers of its first and last
-line, and the oldest goes. The head says where the log begins and ends, and the database remembers
-a position, too. A log that ends before these has lost lines: the server says so in a line of its
-own, and goes on behind the numbers that are missing, so that the gap shows ever after.
+Lines are written to `audit.jsonl`. When it is full, it is renamed after the numbers of its first
+and last lines, and the oldest file is deleted. The head file says where the log begins and ends,
+and the database notes a position, too. A log that ends before these positions has lost lines. Then
+the server writes an event that says so, and continues after the missing numbers, so that the gap
+stays visible.
 
-The head is written after each line, and may be one behind after a kill. A small reserve on the disk
-is given up when the disk is full: what is under way can still be written down, and nothing more is
-begun.
+The head is written after each line, so after a kill it may be one line behind. A reserve file keeps
+some space on the disk. When the disk is full, it is deleted, so that requests under way can still
+be recorded; new requests that change something are refused.
 """
 
 from __future__ import annotations
@@ -52,11 +53,11 @@ FILES_MAX: Final = 10
 RESERVE_BYTES: Final = 256 * KB
 RETRY_SECONDS: Final = 1.0
 SEQUENCE_MAX: Final = 2**53
-"""More than a log will ever have: a line that says so is not an event."""
+"""A line with a higher number is not an event: no log will have as many."""
 NO_HEAD: Final = "The head of the audit log is missing."
 NOT_AN_EVENT: Final = "The last line of the audit log is not an event."
 DAMAGED: Final = "AuditLogDamaged"
-"""The name of an event that tells what was found wrong with the log."""
+"""The name of an event that reports damage of the log."""
 
 
 class AuditLog:
@@ -68,20 +69,20 @@ class AuditLog:
         keyring: Keyring | None = None,
         noted: AuditPosition | None = None,
     ) -> None:
-        """`noted` is a position that the log has had for sure."""
+        """`noted` is a position that the log is known to have reached."""
         self._folder = folder
         self._file_bytes_max = file_bytes_max
         self._files_max = files_max
         self._keyring = keyring
         self._tried_at = 0.0
         self._replacing = Lock()
-        """Held while the file that is written is synced, or becomes another."""
+        """Held while the current file is synced or replaced."""
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._position, damages = _continued(folder, keyring, noted)
             self._head = _opened(folder / HEAD, 0)
             self.save_head()
-            # A power failure must not bring back the head that says that the server has stopped.
+            # The old head says that the server has stopped. A power failure must not bring it back.
             os.fsync(self._head)
             self._file = _opened(folder / CURRENT, os.O_APPEND)
             self._size = os.fstat(self._file).st_size
@@ -93,7 +94,7 @@ class AuditLog:
         if keyring is not None and not keyring.seals_heads:
             keyring.refuse_plain_heads()
         self.damages: Final = damages
-        """What was wrong with the log when it was opened, to be written down by its first lines."""
+        """The damages of the log when it was opened; the caller records them as events."""
         for damage in damages:
             logger.error("%s: %s", folder, damage)
 
@@ -103,7 +104,7 @@ class AuditLog:
 
     @property
     def is_writable(self) -> bool:
-        """Whether what is begun now can be written down when it is done."""
+        """True if a request that begins now can be recorded when it is done."""
         if not self._has_reserve and monotonic() - self._tried_at > RETRY_SECONDS:
             self._has_reserve = self._take_reserve()
         return self._has_reserve
@@ -132,7 +133,7 @@ class AuditLog:
         self.save_head()
 
     def close(self) -> None:
-        """Say in the head that nothing follows: what does is not of this server."""
+        """Closes the log. The head then says that nothing follows, so later lines are forged."""
         self._position = self._position._replace(is_closed=True)
         self.save_head()
         with suppress(OSError):
@@ -141,7 +142,7 @@ class AuditLog:
         os.close(self._head)
 
     def synced(self) -> AuditPosition:
-        """The end of what is on the disk for sure, on any thread."""
+        """Syncs the log and returns the position that is on the disk. May run on any thread."""
         with self._replacing:
             position = self._position
             os.fsync(self._file)
@@ -154,7 +155,7 @@ class AuditLog:
             logger.error("The head of the audit log cannot be written: %s.", error.strerror)
 
     def _write(self, line: bytes) -> None:
-        """A line, whole or not at all."""
+        """Writes a line completely, or raises and leaves nothing of it."""
         written = os.write(self._file, line)
         if written < len(line):
             os.ftruncate(self._file, self._size)
@@ -167,7 +168,7 @@ class AuditLog:
         last = self._position.last
         with self._replacing:
             os.fsync(self._file)
-            # First, for there may be no place for another file.
+            # The new file is created first, because the disk may have no space for it.
             new = _opened(self._folder / NEXT, os.O_APPEND | os.O_TRUNC)
             os.rename(self._folder / CURRENT, self._folder / f"audit-{first:012}-{last:012}.jsonl")
             os.rename(self._folder / NEXT, self._folder / CURRENT)
@@ -178,12 +179,13 @@ class AuditLog:
         for _, dropped, path in kept[: -self._files_max]:
             self._position = self._position._replace(first=dropped + 1)
             self.save_head()
-            # A power failure must not bring back a head from before, in which they are missing.
+            # The head must be on the disk before the file is deleted. With the old head after a
+            # power failure, its lines would seem to be missing.
             os.fsync(self._head)
             path.unlink(missing_ok=True)
 
     def _end_with_newline(self) -> None:
-        """A crash in the middle of a line leaves a part, which is no event: it is cut off."""
+        """Removes the incomplete line that a crash may have left at the end."""
         end = os.lseek(self._file, 0, os.SEEK_END)
         content = os.pread(self._file, min(end, MB), max(0, end - MB))
         if content and not content.endswith(b"\n"):
@@ -217,14 +219,14 @@ def _opened(path: Path, flags: int) -> int:
 
 
 class AuditLine(NamedTuple):
-    """A line that is an event."""
+    """A line of the log that is an event."""
 
     sequence: int
     previous: str
-    """The digest of the line before it."""
+    """The digest of the line before it, as this line states it."""
     digest: str
     damage: str
-    """What the server found wrong when it wrote the line, if that is what it tells."""
+    """The damage that this event reports, or an empty text."""
 
 
 def _parsed(line: bytes) -> AuditLine | None:
@@ -241,7 +243,7 @@ def _parsed(line: bytes) -> AuditLine | None:
 
 
 def _events_from_end(folder: Path) -> Iterator[AuditLine | None]:
-    """Whole lines, the last first; None for one that is not an event."""
+    """Yields the complete lines of all files, last first; None for a line that is not an event."""
     for path in reversed(all_files(folder)):
         with path.open("rb") as file:
             end = file.seek(0, 2)
@@ -256,50 +258,59 @@ def _events_from_end(folder: Path) -> Iterator[AuditLine | None]:
 def _continued(
     folder: Path, keyring: Keyring | None, noted: AuditPosition | None
 ) -> tuple[AuditPosition, list[str]]:
-    """Where the log goes on, and what is wrong with its end, in sentences."""
+    """Returns the position at which the log continues, and the damages of its end as sentences."""
     damages: list[str] = []
     head: AuditPosition | None = None
     try:
         head = read_head(folder, keyring)
-        # One that was killed while it made the log has written no line, and no head.
+        # A server that was killed while it created the log has written neither line nor head.
         if head is None and (noted is not None or any(_events_from_end(folder))):
             damages.append(NO_HEAD)
     except AuditHeadRefused as error:
         damages.append(str(error))
-    known = max((one for one in (head, noted) if one), key=lambda one: one.last, default=None)
-    last = at_known = None
+    positions = [position for position in (head, noted) if position]
+    expected_end = max(positions, key=lambda position: position.last, default=None)
+    last = line_at_end = None
     for line in _events_from_end(folder):
         if line is None:
             if last is None and NOT_AN_EVENT not in damages:
                 damages.append(NOT_AN_EVENT)
             continue
-        last, at_known = last or line, line
-        if known is None or line.sequence <= known.last:
+        last, line_at_end = last or line, line
+        if expected_end is None or line.sequence <= expected_end.last:
             break
-    if known is None:
+    if expected_end is None:
         if last is None:
             return AuditPosition(1, 0, NOTHING), damages
         return AuditPosition(_first(folder), last.sequence, last.digest), damages
-    first = known.first if head is None else head.first
-    if last is None or at_known is None or last.sequence < known.last:
+    first = expected_end.first if head is None else head.first
+    if last is None or line_at_end is None or last.sequence < expected_end.last:
         missing = first if last is None else last.sequence + 1
-        if missing <= known.last:
-            damages.append(f"Events {missing} to {known.last} are missing.")
-        return AuditPosition(first, known.last, known.digest), damages
-    is_first = known.last == 0 and at_known.sequence == 1 and at_known.previous == known.digest
-    if not is_first and (at_known.sequence, at_known.digest) != (known.last, known.digest):
-        damages.append(f"Event {known.last} was changed or removed.")
-    if last.sequence == known.last:
-        return AuditPosition(first, known.last, known.digest), damages
-    if known is head and head.is_closed:
+        if missing <= expected_end.last:
+            damages.append(f"Events {missing} to {expected_end.last} are missing.")
+        return AuditPosition(first, expected_end.last, expected_end.digest), damages
+    is_first = (
+        expected_end.last == 0
+        and line_at_end.sequence == 1
+        and line_at_end.previous == expected_end.digest
+    )
+    if not is_first and (line_at_end.sequence, line_at_end.digest) != (
+        expected_end.last,
+        expected_end.digest,
+    ):
+        damages.append(f"Event {expected_end.last} was changed or removed.")
+    if last.sequence == expected_end.last:
+        return AuditPosition(first, expected_end.last, expected_end.digest), damages
+    if expected_end is head and head.is_closed:
         damages.append(
-            f"Events {known.last + 1} to {last.sequence} were added after the server had stopped."
+            f"Events {expected_end.last + 1} to {last.sequence} were added after the server "
+            "had stopped."
         )
     return AuditPosition(first, last.sequence, last.digest), damages
 
 
 def _first(folder: Path) -> int:
-    """The number of the first event that is there."""
+    """Returns the number of the first event in the files."""
     for path in all_files(folder):
         with path.open("rb") as file:
             for line in map(_parsed, file):
@@ -309,7 +320,7 @@ def _first(folder: Path) -> int:
 
 
 def verify(folder: Path, keyring: Keyring | None = None) -> Iterator[str]:
-    """What is wrong with the log of a folder, in sentences; nothing when all lines are there."""
+    """Yields what is wrong with the log of a folder, as sentences; nothing for a complete log."""
     head: AuditPosition | None = None
     try:
         head = read_head(folder, keyring)
@@ -320,7 +331,7 @@ def verify(folder: Path, keyring: Keyring | None = None) -> Iterator[str]:
                 return
     except AuditHeadRefused as error:
         yield str(error)
-    # After a kill, there may be one that was just to be dropped.
+    # After a kill, there may still be a file that was about to be deleted.
     dropped = [path for _, last, path in rotated(folder) if head is not None and last < head.first]
     files = [path for path in all_files(folder) if path not in dropped]
     expected = _first(folder) if head is None else head.first

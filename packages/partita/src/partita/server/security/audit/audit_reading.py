@@ -1,4 +1,4 @@
-"""The latest events of the audit log, read from its end: one look reads a bounded part of it."""
+"""Reads the latest events of the audit log from its end, a bounded part at a time."""
 
 from __future__ import annotations
 
@@ -15,18 +15,21 @@ LOOK_BYTES_MAX: Final = 8 * MB
 
 class AuditEventPage(NamedTuple):
     events: list[dict[str, Any]]
-    """The newest first."""
+    """The events, newest first."""
     before: int | None
-    """Where the next look goes on; None at the beginning of the log."""
+    """The number at which the next page continues; None at the beginning of the log."""
 
 
 def latest(folder: Path, most: int, before: int | None = None, text: str = "") -> AuditEventPage:
-    """Events older than the one of the number `before`, which have a text somewhere in them."""
-    wanted = text.lower().encode()
+    """Returns the latest events with a number below `before` that contain a text.
+
+    A page may be empty although there are more: one call reads at most LOOK_BYTES_MAX.
+    """
+    searched_text = text.lower().encode()
     events: list[dict[str, Any]] = []
-    looked_bytes, last = 0, None
+    read_bytes, last = 0, None
     for line in _lines_from_end(folder, before):
-        looked_bytes += len(line)
+        read_bytes += len(line)
         try:
             event = json.loads(line)
             number = int(event["sequence"])
@@ -35,9 +38,9 @@ def latest(folder: Path, most: int, before: int | None = None, text: str = "") -
         if before is not None and number >= before:
             continue
         last = number
-        if wanted in line.lower():
+        if searched_text in line.lower():
             events.append(event)
-        if len(events) == most or looked_bytes > LOOK_BYTES_MAX:
+        if len(events) == most or read_bytes > LOOK_BYTES_MAX:
             return AuditEventPage(events, last)
     return AuditEventPage(events, None)
 

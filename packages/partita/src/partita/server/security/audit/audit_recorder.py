@@ -1,4 +1,4 @@
-"""Which requests are written down, and when: with their answers, before these are sent."""
+"""Records requests in the audit log, with their outcome, before the response is sent."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import Any, Final
 from partita.errors import DynamoDBError, InternalServerError
 from partita.foundation.clock import Stopwatch, system_stopwatch
 from partita.server.http.http_messages import HttpRequest, HttpResponse, Reply
-from partita.server.protocol.aws_responses import JSON_1_0
-from partita.server.protocol.error_body import error_body
+from partita.server.protocol.aws_responses import JSON_1_0, error_body
 from partita.server.protocol.rest import RestCall
 from partita.server.security.abuse_limits import RateWindow
 from partita.server.security.audit.audit_budget import MINUTE, DroppedEvents, UnauthenticatedBudget
@@ -40,7 +39,7 @@ SOURCES: Final = {
     b"PartitaBackup": "partita",
 }
 POLLED_SECONDS: Final = 3600.0
-"""What one caller polls from one address has one line in that time."""
+"""A caller's successful requests for a polled page from one address get one line in this time."""
 SUBJECT_CHARS_MAX: Final = 512
 DROP_EVENTS: Final = "DropEvents"
 NOT_WRITABLE: Final = (
@@ -55,11 +54,14 @@ _SERVER: Final = Caller(
     "",
     CallerPolicies(identity=()),
 )
-"""This server itself, which noticed something."""
+"""The server itself as the caller, for events that it notices."""
 
 
 class AuditRecorder:
-    """Whoever is refused without being known shares a budget; all others have every line."""
+    """Decides which requests are recorded, and writes them to the log.
+
+    Unauthenticated requests share a budget. All other events are always written.
+    """
 
     def __init__(
         self,
@@ -68,13 +70,14 @@ class AuditRecorder:
         stopwatch: Stopwatch = system_stopwatch,
         call_later: CallLater | None = None,
     ) -> None:
-        """Without `call_later`, dropped lines are told of when the log is closed."""
+        """`sampled` are tables whose data requests are recorded, too. Without `call_later`, the
+        count of dropped events is only written when the log is closed."""
         self._log = log
         self._sampled = sampled
         self._stopwatch = stopwatch
         self._call_later = call_later
         self._unrecorded: set[bytes] = set()
-        """Targets of requests for data, when none are asked for."""
+        """A cache of targets whose requests are not recorded: those for data, without sampling."""
         self._polled = RateWindow(POLLED_SECONDS)
         self._budget = UnauthenticatedBudget()
         self._dropped = DroppedEvents()
@@ -87,8 +90,11 @@ class AuditRecorder:
         rest: tuple[str, RestCall | None] | None,
         resources: Sequence[str],
     ) -> Reply | None:
-        """What to reply with; None when the request has been refused already. `rest` is what is
-        asked of a service whose protocol is REST. `resources` are known when there is a reply."""
+        """Returns a reply function that records the request first, or None if it was refused here.
+
+        `rest` is the operation of a REST request. `resources` fills while the request is
+        authorized, and is complete when the reply is called.
+        """
         target = request.headers.get(b"x-amz-target", b"")
         if rest is None and target in self._unrecorded:
             return reply
@@ -98,11 +104,11 @@ class AuditRecorder:
                 self._unrecorded.add(target)
             return reply
         if caller is None:
-            # Nothing of a stranger's body is decoded, not even to see which table it is for.
+            # The body of an unauthenticated request is never decoded, not even for its table name.
             named = names_of(members or {})
             return self.replying(source, operation, None, request, named, (), reply)
         if not operation or caller.kind == "AWSService":
-            # That is a part of this server, for somebody whose request is written down.
+            # A process of this server acts for a caller whose own request is recorded.
             return reply
         if is_data(operation):
             return self._sampling(source, operation, caller, request, members, resources, reply)
@@ -110,8 +116,8 @@ class AuditRecorder:
             error: DynamoDBError = InternalServerError(NOT_WRITABLE)
             reply(HttpResponse(error.status, error_body(error), JSON_1_0))
             return None
-        found = named_in(source, request.body) if members is None else names_of(members)
-        return self.replying(source, operation, caller, request, found or {}, resources, reply)
+        names = named_in(source, request.body) if members is None else names_of(members)
+        return self.replying(source, operation, caller, request, names or {}, resources, reply)
 
     def _sampling(
         self,
@@ -123,21 +129,21 @@ class AuditRecorder:
         resources: Sequence[str],
         reply: Reply,
     ) -> Reply:
-        """Writes a request for data down if it is for a table whose requests are asked for."""
+        """Returns a reply function that records a request for data if its table is sampled."""
 
         def named() -> dict[str, Any] | None:
             return named_in(source, request.body) if members is None else names_of(members)
 
-        def is_asked_for() -> bool:
+        def is_recorded() -> bool:
             if resources:
                 return is_sampled(self._sampled, tables_of(resources))
-            # It was refused before anybody knew what it is about: one that cannot even be read is
-            # written down.
-            found = named()
-            return found is None or is_sampled(self._sampled, tables_in(found))
+            # The request was refused before its resources were known. One that cannot even be
+            # parsed is recorded.
+            names = named()
+            return names is None or is_sampled(self._sampled, tables_in(names))
 
         def write_down(response: HttpResponse) -> None:
-            if is_asked_for():
+            if is_recorded():
                 self.record(source, operation, caller, request, named() or {}, response, resources)
             reply(response)
 
@@ -155,9 +161,12 @@ class AuditRecorder:
         *,
         is_polled: bool = False,
     ) -> Reply:
-        """Replies when the line is written. What is polled has no line of its own unless it is
-        refused, or the caller's first of its kind from that address in a while."""
-        # Without the body, which may be large.
+        """Returns a reply function that records the request first.
+
+        With `is_polled`, a successful request is only recorded if it is the caller's first of its
+        kind from that address for an hour.
+        """
+        # A copy without the body, which may be large.
         kept = HttpRequest(request.method, request.target, request.headers)
         kept.peer = request.peer
 
@@ -188,7 +197,7 @@ class AuditRecorder:
         resources: Sequence[str] = (),
         details: Mapping[str, Any] | None = None,
     ) -> None:
-        """The one way into the log: here strangers have their budget, and fields their maxima."""
+        """Writes an event. All events pass through here, where budgets and field lengths apply."""
         now, address = self._stopwatch(), request.peer.address if request.peer else ""
         if caller is None and self._budget.is_used_up(address, now):
             if self._dropped.add(address) and self._call_later is not None:
@@ -202,11 +211,11 @@ class AuditRecorder:
         self._log.append(line)
 
     def record_change_of_users(self) -> None:
-        """Users and policies were changed by somebody who can write to the data folder."""
+        """Records that somebody with access to the data folder has changed users or policies."""
         self.record_own("iam", "UpdateUsers")
 
     def tell_of_dropped(self) -> None:
-        """Say in one line how many were dropped since the last such line, if any were."""
+        """Writes how many events were dropped since the last such line, if any were."""
         details = self._dropped.take()
         if details is not None:
             self.record_own("partita", DROP_EVENTS, details)
@@ -214,7 +223,7 @@ class AuditRecorder:
     def record_own(
         self, source: str, operation: str, details: Mapping[str, Any] | None = None
     ) -> None:
-        """Something that the server itself has noticed."""
+        """Records an event that the server itself has noticed."""
         self.record(source, operation, _SERVER, HttpRequest(), {}, HttpResponse(200), (), details)
 
     def close(self) -> None:
@@ -225,11 +234,11 @@ class AuditRecorder:
 def _asked(
     request: HttpRequest, target: bytes, rest: tuple[str, RestCall | None] | None
 ) -> tuple[str, str, Mapping[str, Any] | None]:
-    """The service, the operation and the members that are known already; without an operation if
-    there is no such service or path."""
+    """Returns service, operation, and the members if they are parsed already. The operation is
+    empty if there is no such service or path."""
     if rest is not None:
-        source, asked = rest
-        return (source, "", {}) if asked is None else (source, asked.name, asked.members)
+        source, call = rest
+        return (source, "", {}) if call is None else (source, call.name, call.members)
     service, _, name = target.partition(b".")
     if service not in SOURCES or request.method != b"POST":
         return "partita", "", {}

@@ -1,1 +1,1 @@
-"""Who signed a request: Signature Version 4, in headers and URLs, and AWS STS."""
+"""Authentication: Signature Version 4 in headers and URLs, AWS STS, passwords for pages."""

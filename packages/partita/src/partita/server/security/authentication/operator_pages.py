@@ -1,8 +1,8 @@
-"""The operator's pages: which right each needs, and how browsers and Prometheus say who they are.
+"""The operator's pages: the right that each needs, and how browsers and Prometheus authenticate.
 
-A request for a page is signed as every request is, for the service `partita`; or it has a key and
-its secret as name and password, as programs send them that cannot sign. The latter is as safe as
-the connection is.
+A request for a page is either signed like other requests, for the service `partita`, or sends an
+access key and its secret as name and password (HTTP Basic), for clients that cannot sign. The
+latter is only as safe as the connection.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from urllib.parse import unquote_to_bytes
 from partita.database.operations.operation_context import DatabaseService
 from partita.errors import AccessDeniedException, DynamoDBError
 from partita.server.http.http_messages import JSON, HttpRequest, HttpResponse
-from partita.server.protocol.error_body import error_body
+from partita.server.protocol.aws_responses import error_body
 from partita.server.security.identities.callers import Caller, Callers, unknown_key
 from partita.server.security.rights.requested_rights import RequestedRight
 
@@ -34,7 +34,7 @@ ACTIONS: Final = {
 }
 OTHER: Final = "GetPage"
 POLLED: Final = frozenset((b"/metrics", b"/requests", b"/insights", b"/partitions", b"/moves"))
-"""Pages that Prometheus, the console and `partita top` ask for every few seconds."""
+"""Pages that Prometheus, the console and `partita top` request every few seconds."""
 SIGNING_NAME: Final = "partita"
 BASIC: Final = b"Basic "
 _TABLE: Final = re.compile(rb"[?&]table=([^&]+)")
@@ -42,7 +42,7 @@ CHALLENGE: Final = b'www-authenticate: Basic realm="partita"\r\n'
 
 
 def need_of(service: DatabaseService, path: bytes) -> RequestedRight:
-    """The right to look at a page; one that is not named here has a right of its own too."""
+    """Returns the right that a page needs. Pages that are not in ACTIONS share `GetPage`."""
     name = path.decode("latin-1").strip("/")
     action = ACTIONS.get(path, OTHER)
     arn = f"arn:aws:partita:{service.region}:{service.account_id}:page/{name}"
@@ -50,7 +50,7 @@ def need_of(service: DatabaseService, path: bytes) -> RequestedRight:
 
 
 def named_in(target: bytes) -> dict[str, str]:
-    """What the audit log says of a page: never the statement that one explains."""
+    """Returns what the audit log records about a page; never the statement of `/explain`."""
     named = {"page": target.partition(b"?")[0].decode("latin-1")}
     table = _TABLE.search(target)
     return {**named, "TableName": unquote_to_bytes(table[1]).decode("latin-1")} if table else named
@@ -61,7 +61,7 @@ def has_password(request: HttpRequest) -> bool:
 
 
 def password_of(request: HttpRequest) -> tuple[str, bytes]:
-    """The access key that a request has for a name, and its password."""
+    """Returns the access key and the password in a request's Basic credentials."""
     authorization = request.headers[b"authorization"]
     try:
         name, _, password = b64decode(authorization[len(BASIC) :], validate=True).partition(b":")
@@ -71,7 +71,7 @@ def password_of(request: HttpRequest) -> tuple[str, bytes]:
 
 
 def caller_of(callers: Callers, access_key_id: str, password: bytes) -> Caller:
-    """Whose secret a password is."""
+    """Returns the caller whose key has this password as its secret, or raises."""
     secret, caller = callers.find(access_key_id, None, time())
     if not compare_digest(secret.encode(), password):
         raise unknown_key()
@@ -79,7 +79,7 @@ def caller_of(callers: Callers, access_key_id: str, password: bytes) -> Caller:
 
 
 def refusal(error: DynamoDBError) -> HttpResponse:
-    """Browsers ask for a name and a password when they are told to."""
+    """Returns the refusal of a page. The challenge makes browsers ask for a name and a password."""
     if isinstance(error, AccessDeniedException):
         return HttpResponse(HTTPStatus.FORBIDDEN, error_body(error), JSON)
     return HttpResponse(HTTPStatus.UNAUTHORIZED, error_body(error), JSON, CHALLENGE)

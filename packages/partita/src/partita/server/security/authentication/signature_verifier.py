@@ -1,7 +1,7 @@
-"""Signature Version 4, verified: what was signed, when, by which key, and whether it fits.
+"""Verifies Signature Version 4, in headers and in presigned URLs.
 
-The body's own hash is always part of what is compared, so unsigned and chunked payloads, which are
-S3's, never fit. Texts are those that AWS documents for signature errors, or that users report.
+The hash of the body is always computed here, so unsigned and chunked payloads, which only S3 has,
+are never accepted. The error messages are those that AWS documents or that users report.
 (IAM User Guide, "Create a signed AWS API request" and "Troubleshoot Signature Version 4 signing")
 """
 
@@ -31,15 +31,15 @@ SKEW_SECONDS: Final = 5 * 60
 BASIC_FORMAT: Final = "%Y%m%dT%H%M%SZ"
 SCOPE_PARTS: Final = 5
 SCOPE_PART_CHARS_MAX: Final = 128
-"""Ours: nobody's key, region or service is longer, and keys derived for them are kept."""
+"""A limit of Partita's own. No real key, region or service is longer, and scopes are cached."""
 CACHED_MAX: Final = 4096
-BEGUN_MAX: Final = 64
+PARTIALS_MAX: Final = 64
 PRESIGNED_SECONDS_MAX: Final = 604_800
 PRESIGNED: Final = (
     *("X-Amz-Algorithm", "X-Amz-Credential", "X-Amz-Date", "X-Amz-SignedHeaders"),
     "X-Amz-Signature",
 )
-"""What a presigned URL has."""
+"""Parameters that a presigned URL must have."""
 EXPIRES_CHARS_MAX: Final = 10
 
 NO_MATCH: Final = (
@@ -53,7 +53,7 @@ SIGNED_IF_THERE: Final = (
     *(b"x-amz-target", b"x-amz-security-token", b"x-amz-content-sha256"),
     b"x-partita-role",
 )
-"""Headers that count here beside those that every signature covers."""
+"""Headers that decide what a request does. If they are present, the signature must cover them."""
 SIGNED_FOR_LAMBDA: Final = (b"x-amz-client-context", b"x-amz-invocation-type", b"x-amz-log-type")
 
 _BASIC: Final = re.compile(rb"\d{8}T\d{6}Z")
@@ -62,25 +62,25 @@ _UNRESERVED: Final = "-_.~"
 
 
 Values = tuple[bytes | None, ...]
-"""Of the signed headers."""
+"""The values of the signed headers, in the order of their names."""
 
 
 class CredentialScope:
-    """All of an Authorization header but the signature: the same for many requests of a client.
+    """An Authorization header without its signature. It is the same for many requests of a client.
 
-    It also keeps what follows from it and is the same for many requests: the derived key, and what
-    has been hashed of them, once a signature with these headers has been found right.
+    It also caches what many requests share: the derived key, and partial hashes of requests whose
+    signature was correct.
     """
 
     __slots__ = (
         "access_key_id",
         "addresses",
-        "begun",
         "day",
         "joined_names",
         "key",
         "latest",
         "names",
+        "partials",
         "region",
         "secret",
         "service",
@@ -97,17 +97,17 @@ class CredentialScope:
         self.service = service
         self.text = f"{day}/{region}/{service}/{TERMINATOR}".encode("latin-1")
         self.names = names
-        """Of the signed headers."""
+        """Names of the signed headers."""
         self.joined_names = b";".join(names)
         counting = SIGNED_IF_THERE + (SIGNED_FOR_LAMBDA if service == LAMBDA else ())
         self.unsigned = tuple(name for name in counting if name not in names)
         self.secret = ""
         self.key: SigningKey | None = None
-        """Derived from the secret."""
+        """The signing key that was derived from the secret."""
         self.addresses: set[str] = set()
-        """Where right signatures came from."""
-        self.begun: dict[tuple[bytes, Values], PartialSignature] = {}
-        """By the date, and the values of the signed headers."""
+        """Addresses from which correct signatures came."""
+        self.partials: dict[tuple[bytes, Values], PartialSignature] = {}
+        """Partial signatures by the date and the values of the signed headers."""
         self.latest: PartialSignature | None = None
 
     def signing_key(self, secret: str) -> SigningKey:
@@ -115,18 +115,18 @@ class CredentialScope:
         if key is None or self.secret != secret:
             key = SigningKey(derive_key(secret, self.day, self.region, self.service))
             self.key, self.secret = key, secret
-            self.begun.clear()
+            self.partials.clear()
             self.latest = None
         return key
 
-    def remember(self, begun: PartialSignature) -> None:
-        if len(self.begun) >= BEGUN_MAX:
-            self.begun.clear()
-        self.begun[begun.date, begun.values] = begun
+    def remember(self, partial: PartialSignature) -> None:
+        if len(self.partials) >= PARTIALS_MAX:
+            self.partials.clear()
+        self.partials[partial.date, partial.values] = partial
 
 
 class SigningKey:
-    """An HMAC whose key has been hashed already: half the work of every signature."""
+    """An HMAC-SHA-256 with its key hashed in advance, which is half the work of a signature."""
 
     __slots__ = ("inner", "outer")
 
@@ -144,7 +144,7 @@ class SigningKey:
 
 
 class PartialSignature:
-    """A signature of which only the body is missing: the rest has been hashed already."""
+    """A signature that is computed except for the hash of the body."""
 
     __slots__ = ("_head", "_names", "_outer", "_to_sign", "date", "moment", "values")
 
@@ -160,7 +160,7 @@ class PartialSignature:
         """`head` is the canonical request up to the hash of its body."""
         self.date = date
         self.moment = moment
-        """The same in seconds."""
+        """The date in seconds since the epoch."""
         self._names = scope.names
         self.values = values
         self._head = sha256(head)
@@ -169,7 +169,7 @@ class PartialSignature:
         self._outer = key.outer
 
     def fits(self, headers: dict[bytes, bytes]) -> bool:
-        """Whether a request has the same values in its signed headers."""
+        """True if a request has the same values in its signed headers."""
         for place, name in enumerate(self._names):
             if headers.get(name) != self.values[place]:
                 return False
@@ -186,19 +186,23 @@ class PartialSignature:
 
 
 class SignatureVerifier:
-    """`verify` raises unless a signature fits. No decision is remembered, and nothing at all of a
-    request whose signature was wrong."""
+    """Verifies signatures: `verify` raises unless a signature is correct.
+
+    Decisions are never cached, only partial hashes; and nothing is cached of a request whose
+    signature was wrong.
+    """
 
     def __init__(self) -> None:
         self._scopes: dict[bytes, CredentialScope] = {}
         self._moments: dict[bytes, float] = {}
 
-    def known(self, beginning: bytes) -> CredentialScope | None:
-        """The scope of a header that began like this before its signature, which came last."""
+    def cached_scope(self, beginning: bytes) -> CredentialScope | None:
+        """Returns the cached scope of an Authorization header, given all of it that precedes the
+        signature."""
         return self._scopes.get(beginning)
 
     def remember(self, authorization: bytes, scope: CredentialScope, address: str) -> None:
-        """For the next request of a client whose signature has been found right."""
+        """Caches the scope of a request whose signature was correct."""
         if len(scope.addresses) >= CACHED_MAX:
             scope.addresses.clear()
         scope.addresses.add(address)
@@ -220,47 +224,48 @@ class SignatureVerifier:
         query: bytes = b"",
         seconds_max: int = SKEW_SECONDS,
     ) -> None:
-        """Raises unless a request was signed with the secret, not long ago, as it is now.
+        """Raises unless the request was signed with the secret, in this form, not long ago.
 
-        `date` is what the client calls now; `query` is the canonical query string, which for a
-        presigned request lacks the signature, and such a request may say for how long it is good.
+        `date` is the time of the signature according to the client. `query` is the canonical query
+        string, without the signature if the request is presigned. `seconds_max` is how long the
+        signature is valid, which a presigned request says itself.
         """
         headers = request.headers
         key = scope.signing_key(secret)
         is_usual = request.target == b"/" and request.method == b"POST"
-        known = scope.latest if is_usual else None
-        if known is None or known.date != date or not known.fits(headers):
-            known = scope.begun.get((date, _values(scope, headers))) if is_usual else None
-        moment = self._moment(date) if known is None else known.moment
+        cached = scope.latest if is_usual else None
+        if cached is None or cached.date != date or not cached.fits(headers):
+            cached = scope.partials.get((date, _values(scope, headers))) if is_usual else None
+        moment = self._moment(date) if cached is None else cached.moment
         if not -SKEW_SECONDS <= now - moment <= seconds_max:
             raise InvalidSignatureException(_out_of_time(moment, now, seconds_max))
-        if known is None and date[:8] + b"/" != scope.text[:9]:
+        if cached is None and date[:8] + b"/" != scope.text[:9]:
             raise InvalidSignatureException(_other_day(scope, date))
         for name in scope.unsigned:
             if name in headers:
                 raise InvalidSignatureException(NOT_SIGNED.format(name.decode("latin-1").title()))
-        begun = known
-        if begun is None:
+        partial = cached
+        if partial is None:
             values = _values(scope, headers)
             head = canonical_head(request, scope, values, query)
-            begun = PartialSignature(head, scope, key, date, moment, values)
+            partial = PartialSignature(head, scope, key, date, moment, values)
         body_hash = hexlify(sha256(body).digest())
-        if not compare_digest(begun.signature(body_hash), signature):
+        if not compare_digest(partial.signature(body_hash), signature):
             raise InvalidSignatureException(NO_MATCH)
         claimed = headers.get(b"x-amz-content-sha256")
         if claimed is not None and claimed != body_hash:
             raise InvalidSignatureException(NO_MATCH)
         if is_usual and claimed is None:
-            if known is None:
-                scope.remember(begun)
-            scope.latest = begun
+            if cached is None:
+                scope.remember(partial)
+            scope.latest = partial
 
     def forget(self) -> None:
-        """When secrets have changed."""
+        """Forgets all cached scopes, because secrets have changed."""
         self._scopes.clear()
 
     def _moment(self, date: bytes) -> float:
-        """Clients send many requests in a second."""
+        """Returns a date in seconds, from a cache: many requests have the same date."""
         moment = self._moments.get(date)
         if moment is None:
             moment = _seconds(date)
@@ -286,7 +291,9 @@ def _values(scope: CredentialScope, headers: dict[bytes, bytes]) -> Values:
 def canonical_head(
     request: HttpRequest, scope: CredentialScope, values: Values, query: bytes
 ) -> bytes:
-    """The canonical request up to the hash of its body; raises when a signed header is missing."""
+    """Returns the canonical request up to the hash of its body. Raises if a signed header is
+    missing.
+    """
     parts = [request.method, _canonical_path(request.target), query]
     for name, value in zip(scope.names, values, strict=True):
         if value is None:
@@ -297,7 +304,7 @@ def canonical_head(
 
 
 def canonical_query(target: bytes, *, without: str = "") -> bytes:
-    """The parameters behind a path, encoded anew and sorted; `without` that of the signature."""
+    """Returns the parameters of a URL, encoded again and sorted, except the one named `without`."""
     text = target.partition(b"?")[2].decode("latin-1")
     if not text:
         return b""
@@ -315,8 +322,8 @@ def _quoted(text: str) -> str:
 
 
 def _canonical_path(target: bytes) -> bytes:
-    """Without dots and double slashes; what is encoded is encoded once more, as all services but
-    S3 have it."""
+    """Returns the path without dots and double slashes. Percent escapes are escaped once more, as
+    for all services except S3."""
     if target == b"/":
         return target
     path = target.partition(b"?")[0].decode("latin-1")
@@ -333,7 +340,7 @@ def _canonical_path(target: bytes) -> bytes:
 
 
 def request_date(headers: dict[bytes, bytes]) -> bytes:
-    """When a request says that it was signed; `verify` looks at the form of what is returned."""
+    """Returns the date of a request's signature. `verify` checks its form."""
     date = headers.get(b"x-amz-date")
     if date is not None:
         return date
@@ -355,23 +362,23 @@ def _no_date(date: bytes) -> str:
 
 
 def parse(authorization: bytes) -> tuple[CredentialScope, bytes]:
-    """The scope and the signature of an Authorization header that has both."""
+    """Parses an Authorization header into its scope and its signature."""
     algorithm, _, rest = authorization.partition(b" ")
     if algorithm != ALGORITHM:
         raise IncompleteSignatureException(unsupported(algorithm))
     parts: dict[str, str] = {}
     for text in rest.decode("latin-1").split(","):
-        found = _PART.fullmatch(text)
-        if found is None:
+        match = _PART.fullmatch(text)
+        if match is None:
             raise IncompleteSignatureException(
                 f"'{text.strip()}' not a valid key=value pair (missing equal-sign) in "
                 f"Authorization header: '{authorization.decode('latin-1')}'."
             )
-        if found[1] in parts:
+        if match[1] in parts:
             raise IncompleteSignatureException(
-                f"Authorization header has '{found[1]}' more than once."
+                f"Authorization header has '{match[1]}' more than once."
             )
-        parts[found[1]] = found[2]
+        parts[match[1]] = match[2]
     for name in HEADER_PARTS:
         if name not in parts:
             raise IncompleteSignatureException(
@@ -383,13 +390,13 @@ def parse(authorization: bytes) -> tuple[CredentialScope, bytes]:
 
 
 class PresignedSignature(NamedTuple):
-    """What the query of a presigned URL says of its signature."""
+    """The signature in the query of a presigned URL."""
 
     scope: CredentialScope
     signature: bytes
     date: bytes
     seconds: int
-    """It is good for so many."""
+    """The time for which the signature is valid."""
     token: bytes | None
 
 
@@ -423,7 +430,7 @@ def parse_query(target: bytes) -> PresignedSignature:
 
 
 def unsupported(algorithm: bytes) -> str:
-    """SigV4A has another name, and is another algorithm: asymmetric, for several regions."""
+    """Returns the message for another algorithm, such as SigV4A, which is asymmetric."""
     name = algorithm.decode("latin-1")
     return f"Unsupported AWS 'algorithm': '{name}' (only {ALGORITHM.decode()} supported for now)."
 
@@ -435,7 +442,7 @@ def scope_of(credential: str, signed_headers: str) -> CredentialScope:
             "Credential must have exactly 5 slash-delimited elements, e.g. keyid/date/region/"
             f"service/term, got '{credential}'."
         )
-    # Ours are without slashes; so a name with one is of nobody.
+    # An id may contain slashes by this form. Ours never do, so such a key is unknown.
     key_id = "/".join(parts[:-4])
     day, region, service, terminator = parts[-4:]
     if terminator != TERMINATOR:
@@ -449,7 +456,7 @@ def scope_of(credential: str, signed_headers: str) -> CredentialScope:
     if b"host" not in names:
         raise InvalidSignatureException(NOT_SIGNED.format(HOST))
     if list(names) != sorted(set(names)) or signed_headers != signed_headers.lower():
-        # An order of its own, or a header twice: no signer writes that.
+        # No signer writes headers out of order, twice, or in upper case.
         raise InvalidSignatureException(NO_MATCH)
     return CredentialScope(key_id, day, region, service, names)
 
@@ -479,7 +486,7 @@ def _seconds(date: bytes) -> float:
 
 
 def _out_of_time(moment: float, now: float, seconds_max: int) -> str:
-    """As DynamoDB says it."""
+    """Returns DynamoDB's message for a signature that is too old or too new."""
     signed, current = _basic(moment), _basic(now)
     minutes = SKEW_SECONDS // 60
     if moment > now:

@@ -1,7 +1,7 @@
-"""AWS STS: GetCallerIdentity, AssumeRole, GetSessionToken, in the query protocol.
+"""AWS STS: GetCallerIdentity, AssumeRole and GetSessionToken, in AWS's query protocol.
 
-Parameters come as a form, or in the query of a presigned URL, which of all services here only this
-one takes; answers are XML. (API reference of AWS Security Token Service)
+Parameters come as a form or in the query of a presigned URL, and responses are XML.
+(API reference of AWS Security Token Service)
 """
 
 from __future__ import annotations
@@ -64,7 +64,8 @@ POLICY_CHARS_MAX: Final = 2048
 FORM_BYTES_MAX: Final = 32 * KB
 FIELDS_MAX: Final = 200
 UNKNOWN_ACTION: Final = "Unknown"
-"""What somebody asked for who is not known: the form is not read before its signature is right."""
+"""The action of an unauthenticated request in the audit log. A form is not parsed before its
+signature is verified."""
 _SESSION_NAME: Final = re.compile(r"[\w+=,.@-]{2,64}", re.ASCII)
 
 Parameters = Mapping[str, str]
@@ -87,11 +88,11 @@ _CODES: Final[dict[type[DynamoDBError], tuple[str, int]]] = {
     ThrottlingException: ("Throttling", 400),
     UnrecognizedClientException: ("InvalidClientTokenId", 403),
 }
-"""What STS calls them."""
+"""STS's codes and statuses for errors that other services report under other names."""
 
 
 class StsRequest(NamedTuple):
-    """A request whose signature fits."""
+    """An authenticated request."""
 
     gate: Gate
     caller: Caller
@@ -101,7 +102,7 @@ class StsRequest(NamedTuple):
 
 
 class StsResponse:
-    """An answer, with what is known of who asked for what."""
+    """A response, with the caller and action for the audit log as far as these are known."""
 
     __slots__ = ("action", "caller", "parameters", "response")
 
@@ -114,9 +115,9 @@ class StsResponse:
 
 def answer(gate: Gate, request: HttpRequest) -> StsResponse:
     request_id = str(uuid4())
-    answered = StsResponse()
+    sts_response = StsResponse()
     try:
-        answered.response = _respond(gate, request, request_id, answered)
+        sts_response.response = _respond(gate, request, request_id, sts_response)
     except DynamoDBError as error:
         if isinstance(error, StsError):
             code, status = error.sts_code, error.sts_status
@@ -124,12 +125,12 @@ def answer(gate: Gate, request: HttpRequest) -> StsResponse:
             code, status = _CODES.get(type(error), ("InternalFailure", 500))
         members = {"Type": "Sender", "Code": code, "Message": error.message}
         content = f"<Error>{_xml(members)}</Error><RequestId>{request_id}</RequestId>"
-        answered.response = _document(status, "ErrorResponse", content)
-    return answered
+        sts_response.response = _document(status, "ErrorResponse", content)
+    return sts_response
 
 
 def _respond(
-    gate: Gate, request: HttpRequest, request_id: str, answered: StsResponse
+    gate: Gate, request: HttpRequest, request_id: str, sts_response: StsResponse
 ) -> HttpResponse:
     if len(request.body) > FORM_BYTES_MAX:
         text = f"A request may have {FORM_BYTES_MAX} bytes."
@@ -138,9 +139,9 @@ def _respond(
         caller = gate.authenticate(request, SERVICE)
     else:
         caller = gate.authenticate_query(request, SERVICE)
-    answered.caller = caller
-    parameters = answered.parameters = _parameters(request)
-    action = answered.action = parameters.get("Action", "")
+    sts_response.caller = caller
+    parameters = sts_response.parameters = _parameters(request)
+    action = sts_response.action = parameters.get("Action", "")
     operation = OPERATIONS.get(action)
     version = parameters.get("Version", VERSION)
     if operation is None or version != VERSION:
@@ -164,46 +165,50 @@ def _parameters(request: HttpRequest) -> Parameters:
 # Operations
 
 
-def get_caller_identity(question: StsRequest) -> Answer:
-    """Needs no right: everybody may know who they are."""
-    caller = question.caller
+def get_caller_identity(sts_request: StsRequest) -> Answer:
+    """Returns who the caller is. Needs no right, as on AWS."""
+    caller = sts_request.caller
     return {"Arn": caller.arn, "UserId": caller.user_id, "Account": caller.principal.account}
 
 
-def get_session_token(question: StsRequest) -> Answer:
-    """Needs no right either: a session can do no more than its user.
-    (API reference: "No permissions are required for users to perform this operation")"""
-    caller = question.caller
+def get_session_token(sts_request: StsRequest) -> Answer:
+    """Issues a session of the calling user. Needs no right, as a session has the rights of its
+    user.
+
+    (API reference: "No permissions are required for users to perform this operation")
+    """
+    caller = sts_request.caller
     if caller.session is not None or caller.kind not in ("User", "Account"):
         raise AccessDeniedException("Cannot call GetSessionToken with session credentials")
-    seconds = _seconds(question, TOKEN_SECONDS, TOKEN_SECONDS_MAX)
+    seconds = _seconds(sts_request, TOKEN_SECONDS, TOKEN_SECONDS_MAX)
     name = caller.keys["aws:username"][0] if "aws:username" in caller.keys else "root"
-    issued = question.gate.callers.seal.issue(
-        USER, name, caller.user_id, name, question.now, seconds, "", caller.access_key_id
+    issued = sts_request.gate.callers.seal.issue(
+        USER, name, caller.user_id, name, sts_request.now, seconds, "", caller.access_key_id
     )
     return {"Credentials": _credentials(issued)}
 
 
-def assume_role(question: StsRequest) -> Answer:
-    parameters, gate, caller = question.parameters, question.gate, question.caller
+def assume_role(sts_request: StsRequest) -> Answer:
+    parameters, gate, caller = sts_request.parameters, sts_request.gate, sts_request.caller
     for name in parameters:
         if name.startswith(("PolicyArns.", "Tags.", "TransitiveTagKeys.", "ProvidedContexts.")):
             raise _invalid(f"{name.partition('.')[0]} is not supported by this server.")
     arn, session_name = _required(parameters, "RoleArn"), _required(parameters, "RoleSessionName")
-    found = ROLE_ARN.fullmatch(arn)
-    if found is None:
+    match = ROLE_ARN.fullmatch(arn)
+    if match is None:
         raise _invalid(f"{arn} is invalid")
+    role_name = match[1]
     if not _SESSION_NAME.fullmatch(session_name):
         raise _invalid(
             f"1 validation error detected: Value '{session_name}' at 'roleSessionName' failed to "
             "satisfy constraint: Member must satisfy regular expression pattern: [\\w+=,.@-]*"
         )
-    role = gate.callers.directory.roles.get(found[1])
-    if role is None or not _may_assume(question, found[1], role):
+    role = gate.callers.directory.roles.get(role_name)
+    if role is None or not _may_assume(sts_request, role_name, role):
         raise AccessDeniedException(
             f"User: {caller.arn} is not authorized to perform: sts:AssumeRole on resource: {arn}"
         )
-    seconds = _seconds(question, ROLE_SECONDS, SESSION_SECONDS_MAX)
+    seconds = _seconds(sts_request, ROLE_SECONDS, SESSION_SECONDS_MAX)
     longest = ROLE_SECONDS if caller.kind == "AssumedRole" else role.session_seconds_max
     if seconds > longest:
         raise _invalid(
@@ -211,38 +216,44 @@ def assume_role(question: StsRequest) -> Answer:
         )
     policy = _session_policy(parameters.get("Policy", ""))
     issued = gate.callers.seal.issue(
-        *(ROLE, found[1], role.id, session_name, question.now, seconds, policy),
+        *(ROLE, role_name, role.id, session_name, sts_request.now, seconds, policy),
         issuers=caller.issuers,
     )
     return {
         "Credentials": _credentials(issued),
         "AssumedRoleUser": {
             "AssumedRoleId": f"{role.id}:{session_name}",
-            "Arn": f"arn:aws:sts::{ACCOUNT_ID}:assumed-role/{found[1]}/{session_name}",
+            "Arn": f"arn:aws:sts::{ACCOUNT_ID}:assumed-role/{role_name}/{session_name}",
         },
     }
 
 
-def _may_assume(question: StsRequest, name: str, role: Role) -> bool:
-    """The trust policy must name the caller: alone, or its account, which the rest is left to."""
-    caller = question.caller
+def _may_assume(sts_request: StsRequest, name: str, role: Role) -> bool:
+    """True if the role's trust policy and the caller's own policies let the caller assume the role.
+
+    A trust policy that names the caller suffices. One that names the account leaves the decision to
+    the caller's own policies.
+    """
+    caller = sts_request.caller
     if caller.kind == "Account":
         # (AssumeRole: "You cannot use AWS account root user credentials")
         return False
     trust = parse_document(role.trust, f"the trust policy of {name}", TRUST)
-    keys = {"sts:rolesessionname": (question.parameters["RoleSessionName"],)}
-    if "ExternalId" in question.parameters:
-        keys["sts:externalid"] = (question.parameters["ExternalId"],)
+    keys = {"sts:rolesessionname": (sts_request.parameters["RoleSessionName"],)}
+    if "ExternalId" in sts_request.parameters:
+        keys["sts:externalid"] = (sts_request.parameters["ExternalId"],)
     need = RequestedRight("sts:AssumeRole", role_arn(name), lambda: keys)
-    context = question.gate.context(caller, question.request, need)
+    context = sts_request.gate.context(caller, sts_request.request, need)
     policies = CallerPolicies(
         caller.policies.identity, (trust,), caller.policies.boundary, caller.policies.session
     )
-    asked = PolicyRequest(caller.principal, need.action, need.resource, context)
+    policy_request = PolicyRequest(caller.principal, need.action, need.resource, context)
     is_trusted = any(
-        applies(statement, asked) for statement in trust.statements if not statement.is_deny
+        applies(statement, policy_request)
+        for statement in trust.statements
+        if not statement.is_deny
     )
-    return is_trusted and decide(policies, asked).is_allowed
+    return is_trusted and decide(policies, policy_request).is_allowed
 
 
 OPERATIONS: Final[dict[str, Callable[[StsRequest], Answer]]] = {
@@ -262,8 +273,8 @@ def _required(parameters: Parameters, name: str) -> str:
     return parameters[name]
 
 
-def _seconds(question: StsRequest, default: int, most: int) -> int:
-    text = question.parameters.get("DurationSeconds")
+def _seconds(sts_request: StsRequest, default: int, most: int) -> int:
+    text = sts_request.parameters.get("DurationSeconds")
     if text is None:
         return default
     if not (text.isascii() and text.isdigit() and len(text) < 10):

@@ -1,1 +1,1 @@
-"""Who there is: users, groups and roles with their keys and policies, and sessions of them."""
+"""Identities: users, groups and roles with their keys and policies, and their sessions."""

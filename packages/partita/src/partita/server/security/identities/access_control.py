@@ -1,8 +1,9 @@
-"""A server's users and policies, from its file or its environment, and every change of the file.
+"""The users and policies of a server, from its file or its environment, kept up to date.
 
-Changes count for the next request: the file is looked at several times a second. One that cannot be
-read, or is not the one that was accepted, changes nothing; the log says so, and the audit log. It
-is tried again every second, for what was wrong may have been the disk, or too many open files.
+The file is checked for changes several times a second, so a change takes effect for the next
+requests. A file that cannot be read, or that is older than the accepted one, changes nothing; the
+log and the audit log say so. It is read again every second, because the cause may be temporary: the
+disk, or too many open files.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from msgspec.structs import replace
 from partita.database.storage.sealing.keyring import AcceptedUsersFile, Keyring
 from partita.errors import PartitaError, StorageError
 from partita.server.security.identities.access_file import FILE_NAME, AccessFile, OpenedAccessFile
-from partita.server.security.identities.callers import Callers, Known
+from partita.server.security.identities.callers import Callers, KeyEntry
 from partita.server.security.identities.user_directory import (
     ROOT_KEY_ID,
     Directory,
@@ -38,17 +39,18 @@ State = tuple[int, int, int, int]
 
 
 class AccessControl:
-    """Who is known; `changed` is called with everybody when that changes."""
+    """The current users of a server, and the file that they come from."""
 
     def __init__(
         self,
         data: Path | None,
         users: Path | None = None,
         environment: Mapping[str, str] = os.environ,
-        others: Mapping[str, Known] | None = None,
+        others: Mapping[str, KeyEntry] | None = None,
         keyring: Keyring | None = None,
     ) -> None:
-        """`users` is a file that is given; without it, there is one in the data folder, if any."""
+        """`users` is a file that the operator provides; without it, the file in the data folder is
+        used, if there is one. `others` are keys outside the directory."""
         self.file: AccessFile | None = None
         if users is not None:
             self.file = AccessFile(users, is_own=False)
@@ -64,18 +66,19 @@ class AccessControl:
         self._state = self._state_now()
         if users is not None and not users.exists():
             raise PartitaError(f"There is no file of users at {users}.")
-        self._found = self._find()
-        self.callers = self._callers(self._found)
+        self._opened = self._find()
+        self.callers = self._callers(self._opened)
 
     def check(self, noted: AcceptedUsersFile | None) -> None:
-        """Raises when the file is older than the one that the database has seen last."""
+        """Raises if the file is older than the one that the database has noted."""
         if self.file is not None and self._keyring is not None:
             self.file.check(self.file.find(), noted)
 
     def begin(self, remember: Callable[[AcceptedUsersFile], None] | None = None) -> None:
-        """Give the file what it lacks, when nobody else has the folder: a key for sessions, a seal.
+        """Adds a session key to the file and encrypts it, if needed.
 
-        `remember` has the database note which file was accepted.
+        The server must hold the lock of the folder. `remember` notes in the database which file was
+        accepted.
         """
         file = self.file
         if file is None or not file.is_own:
@@ -90,17 +93,17 @@ class AccessControl:
         self._take()
 
     def seal_again(self) -> None:
-        """Seal the file under the newest secret of the keyring, if it is not."""
+        """Encrypts the file under the newest secret of the keyring, unless it already is."""
         if self.file is not None and self._keyring is not None:
             self.file.seal_again(self._keyring)
 
     def _take(self) -> bool:
-        """Take what the file says now; whether it is anything else than before."""
-        found = self._find()
-        callers = self._callers(found)
-        self._accept(found)
-        before, self._found = self._found, found
-        if _directory(before) == _directory(found):
+        """Reads the file. Returns True if its directory differs from the last one."""
+        opened = self._find()
+        callers = self._callers(opened)
+        self._accept(opened)
+        before, self._opened = self._opened, opened
+        if _directory(before) == _directory(opened):
             return False
         self.callers = callers
         return True
@@ -108,28 +111,28 @@ class AccessControl:
     def _find(self) -> OpenedAccessFile | None:
         return None if self.file is None else self.file.find()
 
-    def _callers(self, found: OpenedAccessFile | None) -> Callers:
-        directory = _directory(found)
+    def _callers(self, opened: OpenedAccessFile | None) -> Callers:
+        directory = _directory(opened)
         if not directory.session_key:
-            # Sessions then end with the process.
+            # Without a stored key, session tokens become invalid when the process ends.
             directory = replace(directory, session_key=self._session_key)
         return Callers(with_root(directory, self._environment), self._others)
 
-    def _accept(self, found: OpenedAccessFile | None) -> None:
-        """Take nothing older from now on."""
+    def _accept(self, opened: OpenedAccessFile | None) -> None:
+        """Notes that this file was accepted, so that no older one will be."""
         keyring = self._keyring
-        if keyring is None or found is None or found.accepted == keyring.accepted:
+        if keyring is None or opened is None or opened.accepted == keyring.accepted:
             return
         try:
-            keyring.accept(found.accepted)
+            keyring.accept(opened.accepted)
         except StorageError as error:
-            # Whoever was disabled has to go all the same.
+            # The new users take effect nevertheless: somebody may have been disabled.
             logger.error("An older file of users would be accepted after a restart: %s", error)
-        self._remember(found.accepted)
+        self._remember(opened.accepted)
 
     @property
     def is_changeable(self) -> bool:
-        """Whether the file is ours to write."""
+        """True if the server may write the file."""
         return self.file is not None and self.file.is_own
 
     @property
@@ -137,7 +140,7 @@ class AccessControl:
         return not self.callers.directory.users
 
     def how_to_begin(self) -> str:
-        """Where keys come from, for a server that knows none."""
+        """Returns advice for a server without keys: how to add the first one."""
         if self.file is None:
             return f"set {ROOT_KEY_ID} and its secret, or give a file with --users"
         if self.file.is_own:
@@ -150,12 +153,14 @@ class AccessControl:
         refused: Callable[[str], None],
         rotated: Callable[[], None],
     ) -> None:
-        """`refused` is told why a file was not taken; `rotated` seals files anew, if need be."""
+        """Checks the file for changes from now on. `changed` is called with the new callers,
+        `refused` with the reason when a file is not accepted, and `rotated` after a change of the
+        encryption key, to encrypt the files again."""
         loop = asyncio.get_running_loop()
-        sealed_under, told, again_at = self._state[0], "", inf
+        sealed_under, last_error, again_at = self._state[0], "", inf
 
         def look() -> None:
-            nonlocal sealed_under, told, again_at
+            nonlocal sealed_under, last_error, again_at
             state = self._state_now()
             if state != self._state or loop.time() >= again_at:
                 self._state, again_at = state, inf
@@ -165,13 +170,13 @@ class AccessControl:
                         sealed_under, self._state = state[0], self._state_now()
                     if self._take():
                         changed(self.callers)
-                    told = ""
+                    last_error = ""
                 except PartitaError as error:
                     again_at = loop.time() + RETRY_SECONDS
-                    if str(error) != told:
-                        told = str(error)
+                    if str(error) != last_error:
+                        last_error = str(error)
                         logger.error("%s Users stay as they were.", error)
-                        refused(told)
+                        refused(last_error)
             self._watching = loop.call_later(WATCH_SECONDS, look)
 
         if self.file is not None:
@@ -182,24 +187,24 @@ class AccessControl:
             self._watching.cancel()
 
     def _state_now(self) -> State:
-        """Tells one content of the file from another, as it is always replaced as a whole, and the
-        secret under which it is to be sealed."""
+        """Returns a value that changes with the file or with the secret that encrypts it. The file
+        is always replaced as a whole, so its inode and times are enough."""
         generation = 0 if self._keyring is None else self._keyring.file_generation
         try:
-            found = None if self.file is None else self.file.path.stat()
+            stat = None if self.file is None else self.file.path.stat()
         except OSError:
-            found = None
-        if found is None:
+            stat = None
+        if stat is None:
             return generation, 0, 0, 0
-        return generation, found.st_ino, found.st_mtime_ns, found.st_size
+        return generation, stat.st_ino, stat.st_mtime_ns, stat.st_size
 
 
-def _directory(found: OpenedAccessFile | None) -> Directory:
-    return Directory() if found is None else found.directory
+def _directory(opened: OpenedAccessFile | None) -> Directory:
+    return Directory() if opened is None else opened.directory
 
 
 def policy_problem(document: str, arn: str) -> str:
-    """What is wrong with the policy of a table or stream."""
+    """Returns what is wrong with the policy of a table or stream, or ""."""
     try:
         parse(document, arn, RESOURCE)
     except PolicyError as error:

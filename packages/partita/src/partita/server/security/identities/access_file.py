@@ -1,10 +1,10 @@
-"""The file of users, `access.json`: replaced as a whole, so nobody ever reads half a change.
+"""The file of users, `access.json`. It is always replaced as a whole, so readers never see a part.
 
-In a folder that is not encrypted it is JSON, of mode 0600. In an encrypted one the whole of it is
-sealed under a secret of the keyring, with the number of its last change, and the keyring remembers
-which change was accepted last. So whoever can write to the folder, and has no key, can neither make
-such a file nor put an older one in its place. A file from before the folder was sealed is taken
-over once: the keyring notes its digest before anything is sealed.
+In a plain folder, the file is JSON with mode 0600. In an encrypted folder, it is encrypted under a
+secret of the keyring together with the number of its last change, and the keyring remembers which
+change was accepted last. So somebody who can write to the folder but has no key can neither forge
+the file nor put back an older one. A plain file is accepted once when a folder becomes encrypted:
+the keyring notes its digest first.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from partita.server.security.identities.user_directory import Directory, with_se
 FILE_NAME: Final = "access.json"
 PURPOSE: Final = "access"
 CHANGE_MAX: Final = 2**53
-"""The highest number that somebody may ask for: those behind it fit into what is noted."""
+"""The highest change number that `users accept --above` takes; it leaves room for later changes."""
 SEALED_SECRET: Final = "sealed:"
-"""What a secret begins with that was sealed alone, as earlier versions did."""
+"""The prefix of secrets that earlier versions encrypted one by one."""
 SESSIONS: Final = "sessions"
 NEVER_ACCEPTED: Final = "somebody else has written it. Put the one that was there back"
 HOW_TO_ACCEPT: Final = (
@@ -45,69 +45,76 @@ HOW_TO_ACCEPT: Final = (
 
 
 class AccessFileRefused(PartitaError):
-    """Raised for a file of users that is not the one that was accepted, or made from it."""
+    """Raised for a file of users that is forged, missing, or older than the accepted one."""
 
 
 class AccessFileEnvelope(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The content of a sealed file."""
+    """The content of an encrypted file."""
 
     change: int
     sealed: bytes
 
 
 class DirectoryChange:
+    """A change in progress: `directory` is written when the `with` block ends."""
+
     def __init__(self, directory: Directory) -> None:
         self.directory = directory
 
 
 class OpenedAccessFile(NamedTuple):
-    """A file that has been read and opened."""
+    """A file that has been read and decrypted."""
 
     directory: Directory
     accepted: AcceptedUsersFile
     generation: int
-    """Of the secret that it is sealed under; 0 if it is not."""
+    """The generation of the secret that it is encrypted under; 0 for a plain file."""
 
 
 class AccessFile:
     def __init__(
         self, path: Path, keyring: Callable[[], Keyring] | None = None, *, is_own: bool = True
     ) -> None:
-        """`keyring` finds the keys of an encrypted folder. A file that is not our own is mounted by
-        whoever runs the server, and never sealed."""
+        """`keyring` returns the keys of an encrypted folder. With `is_own=False`, the operator
+        provides the file, for example by a mount; it is never written or encrypted."""
         self.path = path
         self.is_own = is_own
         self._keyring = keyring
 
     @property
     def is_sealed(self) -> bool:
-        """Whether it is sealed when it is written."""
+        """True if the file is encrypted when it is written."""
         return self._keyring is not None
 
     def load(self) -> Directory:
-        """The directory in the file; an empty one where there is no file, and was none."""
-        found = self.find()
-        return Directory() if found is None else found.directory
+        """Returns the directory in the file, or an empty one if there has never been a file."""
+        current = self.find()
+        return Directory() if current is None else current.directory
 
     def find(self) -> OpenedAccessFile | None:
         return self._checked(None if self._keyring is None else self._keyring())
 
     @contextmanager
     def changing(self) -> Iterator[DirectoryChange]:
-        """`with file.changing() as change: change.directory = ...` writes what a server can read;
-        inside, nobody else changes the file."""
+        """Changes the file: `with file.changing() as change: change.directory = ...`.
+
+        A lock keeps other processes from changing it meanwhile. A directory that a server could not
+        read raises and is not written.
+        """
         with self._locked():
             keyring = None if self._keyring is None else self._keyring()
-            found = self._checked(keyring)
-            change = DirectoryChange(Directory() if found is None else found.directory)
+            current = self._checked(keyring)
+            change = DirectoryChange(Directory() if current is None else current.directory)
             yield change
             Callers(change.directory)
-            self._write(change.directory, keyring, _next_change(found, keyring))
+            self._write(change.directory, keyring, _next_change(current, keyring))
 
     def accept(self, above: int) -> Directory:
-        """Write what is there as the newest change, though it is older than another, or gone.
+        """Accepts the file as it is, although it is missing or older than another: writes it again
+        as the newest change.
 
-        `above` is a number that the database remembers, where it is higher than the keyring's."""
+        `above` is the number that the database remembers, if that is higher than the keyring's.
+        """
         with self._locked():
             keyring = None if self._keyring is None else self._keyring()
             content = self._read()
@@ -115,48 +122,51 @@ class AccessFile:
                 raise PartitaError("Only the users of an encrypted folder are refused or accepted.")
             if content is not None and not _is_envelope(content):
                 raise self._not_sealed()
-            found = None if content is None else self._opened(content, keyring)
-            directory = Directory() if found is None else found.directory
-            change = max(_next_change(found, keyring), above + 1)
+            current = None if content is None else self._opened(content, keyring)
+            directory = Directory() if current is None else current.directory
+            change = max(_next_change(current, keyring), above + 1)
             self._write(directory, keyring, change)
             return directory
 
     def seal_again(self, keyring: Keyring) -> None:
-        """Seal the file under the newest secret, if it is not, and destroy those before it."""
+        """Encrypts the file under the newest secret, unless it is, and destroys older secrets."""
         with self._locked():
-            found = self._checked(keyring)
-            if found is not None and found.generation != keyring.file_generation:
-                self._write(found.directory, keyring, _next_change(found, keyring))
+            current = self._checked(keyring)
+            if current is not None and current.generation != keyring.file_generation:
+                self._write(current.directory, keyring, _next_change(current, keyring))
             keyring.retire_files()
 
-    def check(self, found: OpenedAccessFile | None, accepted: AcceptedUsersFile | None) -> None:
-        """Raises when a file is older than another, or another of the same number."""
+    def check(self, current: OpenedAccessFile | None, accepted: AcceptedUsersFile | None) -> None:
+        """Raises if a file is older than the accepted one, or differs but has the same number."""
         if accepted is None:
             return
         how = HOW_TO_ACCEPT.format(accepted.change)
-        if found is None:
+        if current is None:
             raise AccessFileRefused(
                 f"{self.path} is missing, and there was one, change {accepted.change}: {how}."
             )
-        if found.accepted.change < accepted.change:
+        if current.accepted.change < accepted.change:
             raise AccessFileRefused(
-                f"{self.path} is older than the one in use: it is change {found.accepted.change}, "
-                f"and change {accepted.change} has been accepted; {how}."
+                f"{self.path} is older than the one in use: it is change "
+                f"{current.accepted.change}, and change {accepted.change} has been accepted; {how}."
             )
-        if found.accepted.change == accepted.change and found.accepted.digest != accepted.digest:
+        if (
+            current.accepted.change == accepted.change
+            and current.accepted.digest != accepted.digest
+        ):
             raise AccessFileRefused(
                 f"{self.path} is not the one in use: both are change {accepted.change}; {how}."
             )
 
     def _checked(self, keyring: Keyring | None) -> OpenedAccessFile | None:
         content = self._read()
-        found = None if content is None else self._opened(content, keyring)
+        current = None if content is None else self._opened(content, keyring)
         if keyring is not None and keyring.seals_files:
             accepted = keyring.accepted
-            if found is not None and not found.generation and found.accepted != accepted:
+            if current is not None and not current.generation and current.accepted != accepted:
                 raise self._not_sealed()
-            self.check(found, accepted)
-        return found
+            self.check(current, accepted)
+        return current
 
     def _read(self) -> bytes | None:
         try:
@@ -243,7 +253,7 @@ class AccessFile:
             os.close(lock)
 
     def _with_secrets(self, directory: Directory, keyring: Keyring | None) -> Directory:
-        """With all secrets as they are that earlier versions sealed one by one."""
+        """Decrypts the secrets that earlier versions encrypted one by one."""
 
         def opened(secret: str, context: str) -> str:
             if not secret.startswith(SEALED_SECRET):
@@ -275,10 +285,11 @@ class AccessFile:
         return msgspec.structs.replace(directory, users=users, session_key=session_key)
 
 
-def _next_change(found: OpenedAccessFile | None, keyring: Keyring | None) -> int:
+def _next_change(current: OpenedAccessFile | None, keyring: Keyring | None) -> int:
     accepted = None if keyring is None else keyring.accepted
     return 1 + max(
-        0 if found is None else found.accepted.change, 0 if accepted is None else accepted.change
+        0 if current is None else current.accepted.change,
+        0 if accepted is None else accepted.change,
     )
 
 
@@ -291,8 +302,10 @@ def _is_envelope(content: bytes) -> bool:
 
 
 def begin_sealing(folder: Path, keyring: Keyring) -> None:
-    """Seal the file of users from now on, in a folder that nobody else has; the one that is there
-    is the only one that is taken over."""
+    """Begins to encrypt the file of users. The caller must hold the lock of the folder.
+
+    Of plain files, only the present one is accepted from now on.
+    """
     if keyring.seals_files:
         return
     try:

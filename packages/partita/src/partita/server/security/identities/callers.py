@@ -1,4 +1,4 @@
-"""Who signs requests: keys and session tokens, and what stands behind them."""
+"""Callers: the users and sessions behind access keys and session tokens, with their policies."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ APPLICABLE_MAX: Final = 1024
 
 
 class ApplicableStatements:
-    """Of a caller's policies, the statements that can count for an action on a resource."""
+    """The statements of a caller's policies that may apply to an action on a resource."""
 
     __slots__ = ("is_plain_allow", "is_reserved", "of_resource", "policies")
 
@@ -54,14 +54,14 @@ class ApplicableStatements:
     ) -> None:
         self.policies = policies
         self.of_resource = of_resource
-        """The policy of the resource that is among them."""
+        """The resource's own policy, which is among them."""
         self.is_reserved = is_reserved
-        """Whether they are not enough."""
+        """True if they are not sufficient: a table of a service needs a further right."""
         self.is_plain_allow = not is_reserved and is_plain_allow(policies)
 
 
 class Caller:
-    """One who may sign requests, with the policies that count for them."""
+    """A user, session or process that may sign requests, with the policies that apply to it."""
 
     __slots__ = (
         "_applicable",
@@ -97,7 +97,7 @@ class Caller:
             "aws:principaltype": (kind,),
             "aws:userid": (user_id,),
         }
-        """Condition keys that are the same for all requests of this caller."""
+        """Condition keys with the same value in all requests of this caller."""
         if username is not None:
             self.keys["aws:username"] = (username,)
         if session is not None:
@@ -111,76 +111,80 @@ class Caller:
 
     @property
     def issuers(self) -> tuple[SessionIssuer, ...]:
-        """Whom a session depends on that this caller asks for."""
+        """The issuers of a session that this caller requests: it ends with any of them."""
         session = self.session
         if session is None:
             name = self.keys.get("aws:username", (ROOT,))[0]
             return (SessionIssuer(USER, name, self.user_id, self.access_key_id),)
         own = SessionIssuer(session.kind, session.name, session.principal_id, session.source_key_id)
-        # A chain of roles may come back to one of them.
+        # A chain of roles may contain the same role twice.
         return tuple(dict.fromkeys((*(session.issuers or ()), own)))
 
     def applicable(
         self, action: str, resource: str, of_resource: ResourcePolicy | None
     ) -> ApplicableStatements:
-        """The statements that can count for an action on a resource, which are the same for many
-        requests. Whether they do is decided for each."""
-        place = action, resource
-        found = self._applicable.get(place)
-        if found is not None and found.of_resource is of_resource:
-            return found
+        """Returns the statements that may apply to an action on a resource.
+
+        They are cached, because they are the same for many requests. Whether a statement does apply
+        is decided for each request.
+        """
+        cache_key = action, resource
+        cached = self._applicable.get(cache_key)
+        if cached is not None and cached.of_resource is of_resource:
+            return cached
         policies = self.policies
         if of_resource is not None:
             parsed = parse_cached(of_resource.document, resource, RESOURCE)
             policies = policies._replace(resource=(parsed,))
-        found = ApplicableStatements(
+        statements = ApplicableStatements(
             applicable(policies, PolicyRequest(self.principal, action, resource, {})),
             of_resource,
             is_reserved(action, resource),
         )
         if len(self._applicable) >= APPLICABLE_MAX:
             self._applicable.clear()
-        self._applicable[place] = found
-        return found
+        self._applicable[cache_key] = statements
+        return statements
 
 
-Known = tuple[str, Caller]
-"""A secret, and who has it."""
+KeyEntry = tuple[str, Caller]
+"""The secret of a key, and its caller."""
 
 
 class Callers:
-    """Everybody in a directory, by access key. `others` are keys that no directory holds."""
+    """All callers of a directory, by access key. `others` are keys outside the directory."""
 
-    def __init__(self, directory: Directory, others: Mapping[str, Known] | None = None) -> None:
+    def __init__(self, directory: Directory, others: Mapping[str, KeyEntry] | None = None) -> None:
         self.directory = directory
         self._named = {
             name: parse_document(document, name) for name, document in directory.policies.items()
         }
         self.seal = SessionSeal(directory.session_key)
-        self._sessions: dict[bytes, tuple[SessionClaims, Known]] = {}
-        self._by_key: dict[str, Known] = dict(others or {})
+        self._sessions: dict[bytes, tuple[SessionClaims, KeyEntry]] = {}
+        self._by_key: dict[str, KeyEntry] = dict(others or {})
         for name, user in directory.users.items():
             for key in user.active_keys:
                 self._by_key[key.id] = (key.secret, self.user(name, user, key.id))
 
-    def find(self, access_key_id: str, token: bytes | None, now: float) -> Known:
-        """Raises unless the key may be used now; one of a session comes with its token."""
+    def find(self, access_key_id: str, token: bytes | None, now: float) -> KeyEntry:
+        """Returns the secret and the caller of a key that may be used now, or raises. The key of a
+        session needs its token."""
         if token is None:
-            known = self._by_key.get(access_key_id)
-            if known is None:
+            key_entry = self._by_key.get(access_key_id)
+            if key_entry is None:
                 raise unknown_key()
-            return known
-        found = self._sessions.get(token)
-        if found is None:
-            found = self._opened(token)
-        session, known = found
+            return key_entry
+        entry = self._sessions.get(token)
+        if entry is None:
+            entry = self._opened(token)
+        session, key_entry = entry
         if session.access_key_id != access_key_id:
             raise unknown_key()
         if now >= session.expires_at:
             raise ExpiredTokenException(EXPIRED_TOKEN)
-        return known
+        return key_entry
 
-    def _opened(self, token: bytes) -> tuple[SessionClaims, Known]:
+    def _opened(self, token: bytes) -> tuple[SessionClaims, KeyEntry]:
         opened = self.seal.open(token) if self.directory.session_key else None
         if opened is None:
             raise unknown_key()
@@ -190,12 +194,15 @@ class Callers:
             raise unknown_key()
         if len(self._sessions) >= SESSIONS_MAX:
             self._sessions.clear()
-        self._sessions[token] = found = (session, (secret, caller))
-        return found
+        self._sessions[token] = entry = (session, (secret, caller))
+        return entry
 
     def _in_session(self, session: SessionClaims) -> Caller | None:
-        """None when its user or role is gone, or another of the same name has come, or its key is
-        not good any more; and when that is so of somebody who stands behind it."""
+        """Returns the caller of a session, or None if the session has ended.
+
+        A session ends when its user or role is deleted (a new one of the same name has another id),
+        when its key is disabled, and when one of its issuers ends.
+        """
         limits = (parse_cached(session.policy, "session", IDENTITY),) if session.policy else None
         own = SessionIssuer(session.kind, session.name, session.principal_id, session.source_key_id)
         if not self._is_good(own):
@@ -261,7 +268,7 @@ class Callers:
         return Caller(principal, "AssumedRole", user_id, access_key_id, policies, session)
 
     def policies_of(self, user: User) -> tuple[Policy, ...]:
-        """Its own, and those of its groups."""
+        """Returns the policies of a user and of its groups."""
         names = list(user.policies)
         for group in user.groups:
             if group in self.directory.groups:
@@ -275,10 +282,10 @@ class Callers:
         return None if name is None else (self.policy(name),)
 
     def policy(self, name: str) -> Policy:
-        found = self._named.get(name) or MANAGED.get(name)
-        if found is None:
+        policy = self._named.get(name) or MANAGED.get(name)
+        if policy is None:
             raise PartitaError(f"There is no policy {name}; `partita policies list` shows all.")
-        return found
+        return policy
 
 
 def unknown_key() -> UnrecognizedClientException:
@@ -290,7 +297,7 @@ def role_arn(name: str) -> str:
 
 
 def service_caller(service: str, access_key_id: str, document: dict[str, Any]) -> Caller:
-    """A part of this server that signs requests as everybody does, with rights of its own."""
+    """Returns the caller for a process of this server, which signs with its own key."""
     arn = f"arn:aws:iam::{ACCOUNT_ID}:role/aws-service-role/{service}"
     policies = CallerPolicies(identity=(parse_document(document, service),))
     principal = Principal(arn, ACCOUNT_ID, service=service)

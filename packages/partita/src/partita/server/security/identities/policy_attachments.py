@@ -1,4 +1,4 @@
-"""Who has which policy: users, groups and roles, written as `user/NAME`."""
+"""Attaches policies to users, groups and roles, which are written as `user/NAME`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ KINDS: Final = {"user": "users", "group": "groups", "role": "roles"}
 
 
 def holders(directory: Directory, policy: str) -> list[str]:
-    """Everybody who has a policy, or is bounded by it."""
+    """Returns all users, groups and roles that have a policy, or have it as their boundary."""
     return [
         f"{kind}/{name}"
         for kind, members in KINDS.items()
@@ -25,25 +25,25 @@ def holders(directory: Directory, policy: str) -> list[str]:
 def attach(
     directory: Directory, policy: str, holder: str, *, is_boundary: bool = False
 ) -> Directory:
-    kind, name, found = _holder(directory, holder)
+    kind, name, member = _holder(directory, holder)
     if is_boundary:
         if kind == "group":
-            raise PartitaError("A boundary is of a user or a role, not of a group.")
-        found = replace(found, boundary=policy)
+            raise PartitaError("Only a user or a role can have a boundary, not a group.")
+        member = replace(member, boundary=policy)
     else:
-        found = replace(found, policies=tuple(dict.fromkeys((*found.policies, policy))))
-    return _with(directory, kind, name, found)
+        member = replace(member, policies=tuple(dict.fromkeys((*member.policies, policy))))
+    return _with(directory, kind, name, member)
 
 
 def detach(directory: Directory, policy: str, holder: str) -> Directory:
-    kind, name, found = _holder(directory, holder)
-    is_boundary = getattr(found, "boundary", None) == policy
-    if policy not in found.policies and not is_boundary:
+    kind, name, member = _holder(directory, holder)
+    is_boundary = getattr(member, "boundary", None) == policy
+    if policy not in member.policies and not is_boundary:
         raise PartitaError(f"{name} does not have {policy}.")
-    found = replace(found, policies=tuple(one for one in found.policies if one != policy))
+    member = replace(member, policies=tuple(name for name in member.policies if name != policy))
     if is_boundary:
-        found = replace(found, boundary=None)
-    return _with(directory, kind, name, found)
+        member = replace(member, boundary=None)
+    return _with(directory, kind, name, member)
 
 
 def _with(directory: Directory, kind: str, name: str, holder: Any) -> Directory:
@@ -54,10 +54,12 @@ def _with(directory: Directory, kind: str, name: str, holder: Any) -> Directory:
 def _holder(directory: Directory, holder: str) -> tuple[str, str, Any]:
     kind, _, name = holder.partition("/")
     if kind not in KINDS:
-        raise PartitaError(f"A policy is of user/NAME, group/NAME or role/NAME, not of {holder!r}.")
+        raise PartitaError(
+            f"A policy belongs to user/NAME, group/NAME or role/NAME, not to {holder!r}."
+        )
     if kind == "user":
         return kind, name, find_user(directory, name)
-    found = getattr(directory, KINDS[kind]).get(name)
-    if found is None:
+    member = getattr(directory, KINDS[kind]).get(name)
+    if member is None:
         raise PartitaError(f"There is no {kind} {name}; `partita users list` shows all.")
-    return kind, name, found
+    return kind, name, member

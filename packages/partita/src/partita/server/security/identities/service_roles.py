@@ -1,7 +1,7 @@
-"""Parts of this server that act for a role: workflows, whose tasks may do what their role may.
+"""Roles that processes of this server act for: the tasks of a workflow have the rights of its role.
 
-They sign with a key of their own that nobody else has, and name the role in a header. The role must
-trust the service, as roles of Step Functions do on AWS.
+Such a process signs with its own key and names the role in a header. The role must trust the
+service, as roles for Step Functions do on AWS.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ SESSION_SECONDS: Final = 3600
 
 
 def caller_for(callers: Callers, service: Caller, arn: str, context: ConditionContext) -> Caller:
-    """A session of the role; raises unless there is such a role, which trusts the service."""
-    found = ROLE_ARN.fullmatch(arn)
-    role = callers.directory.roles.get(found[1]) if found else None
-    if found is None or role is None:
+    """Returns a session of a role. Raises unless the role exists and trusts the service."""
+    match = ROLE_ARN.fullmatch(arn)
+    role = callers.directory.roles.get(match[1]) if match else None
+    if match is None or role is None:
         raise _not_trusted(service, arn)
-    name = found[1]
+    name = match[1]
     trust = parse_document(role.trust, f"the trust policy of {name}", TRUST)
-    asked = PolicyRequest(service.principal, NEED.action, role_arn(name), context)
-    allowed = any(applies(one, asked) for one in trust.allowances)
-    if not allowed or any(applies(one, asked) for one in trust.denials):
+    trust_request = PolicyRequest(service.principal, NEED.action, role_arn(name), context)
+    allowed = any(applies(statement, trust_request) for statement in trust.allowances)
+    if not allowed or any(applies(statement, trust_request) for statement in trust.denials):
         raise _not_trusted(service, arn)
     now = int(time())
     session_name = service.principal.service.partition(".")[0]
@@ -47,7 +47,7 @@ def caller_for(callers: Callers, service: Caller, arn: str, context: ConditionCo
 
 
 def session_for(callers: Callers, caller: Caller) -> bytes:
-    """What signs requests as a caller of `caller_for`, in the form of STS, in JSON."""
+    """Returns credentials for a caller of `caller_for`, as JSON with the members of STS."""
     session = caller.session
     assert session is not None
     issued = callers.seal.issue(
@@ -71,7 +71,7 @@ def _not_trusted(service: Caller, arn: str) -> AccessDeniedException:
 
 
 def need_in(body: bytes) -> RequestedRight:
-    """What a part of this server wants to know of a role."""
+    """Returns the right that a process of this server asks about for a role."""
     request = json_codec.decode(body)
     action, resource = request.get("Action"), request.get("Resource")
     if not isinstance(action, str) or not isinstance(resource, str):

@@ -1,9 +1,9 @@
-"""Session tokens: what STS hands out, and what a request with one stands for.
+"""Session tokens: issued by STS, and verified in the requests that carry one.
 
-A token says whose session it is, until when, and who asked for it, sealed with the server's key;
-its secret follows from all that. So nothing is kept of a session, it survives a restart, and it
-ends with its user or role, and with everybody who stands behind it: the key that assumed a role,
-its user, and the roles in between.
+A token states whose session it is, when it expires and who requested it, with a MAC under the
+server's key. The secret of the session is derived from the same data. So the server stores no
+sessions, and tokens survive a restart. A session ends with its user or role, and with all of its
+issuers: the key that assumed a role, the user of that key, and the roles in between.
 """
 
 from __future__ import annotations
@@ -22,32 +22,32 @@ USER, ROLE = "user", "role"
 
 
 class SessionIssuer(msgspec.Struct, frozen=True, array_like=True):
-    """Who assumed a role: a user by a key, or a session of another role."""
+    """The user (with the key) or the role whose session assumed a role."""
 
     kind: str
     name: str
     principal_id: str
     key_id: str = ""
-    """Of the user: the session ends with it."""
+    """The key of the user; the session ends when it is disabled."""
 
 
 class SessionClaims(msgspec.Struct, frozen=True, array_like=True):
     access_key_id: str
     kind: str
     name: str
-    """Of the user or the role."""
+    """The name of the user or the role."""
     principal_id: str
-    """Its id: another user of the same name has another."""
+    """The id of the user or role; it distinguishes a new user of the same name."""
     session_name: str
     issued_at: int
     expires_at: int
     policy: str = ""
-    """What the session is limited to, if it is."""
+    """The session policy that limits the session, or ""."""
     source_key_id: str = ""
-    """With which it was asked for."""
+    """The key that requested the session."""
     issuers: tuple[SessionIssuer, ...] | None = None
-    """Of a role's session, the user first; none if this server asked for it itself. Sessions from
-    before this was written down have None."""
+    """The issuers of a role's session, the user first; empty if the server itself assumed the role.
+    Tokens of versions that did not record issuers have None."""
 
 
 class IssuedSession(msgspec.Struct, frozen=True):
@@ -93,7 +93,7 @@ class SessionSeal:
         return IssuedSession(session, self._secret(content), token)
 
     def open(self, token: bytes) -> tuple[SessionClaims, str] | None:
-        """The session of a token, and its secret; None if it was not issued here."""
+        """Returns the session and secret of a token, or None if this server did not issue it."""
         try:
             sealed = b64decode(token, validate=True)
         except (Base64Error, ValueError):

@@ -1,7 +1,7 @@
-"""Users with their keys, groups, roles and policies: what `partita users` and `policies` keep.
+"""The directory of users with their keys, groups, roles and policies.
 
-Secrets are among them as they are, since a signature cannot be verified with less.
-`access_file.py` keeps a directory in a file.
+It contains the secrets themselves, because a signature cannot be verified with a hash of one.
+`access_file.py` stores a directory in a file; `partita users` and `partita policies` change it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ SESSION_SECONDS_MIN, SESSION_SECONDS_MAX = 900, 43_200
 ROOT: Final = "root"
 ROOT_KEY_ID = "PARTITA_ROOT_ACCESS_KEY_ID"
 ROOT_SECRET = "PARTITA_ROOT_SECRET_ACCESS_KEY"
-"""A key for everything, for containers that are given secrets by their environment."""
+"""Environment variables with a key of the root user, who may do everything that is not denied. They
+are for containers, which get their secrets from the environment."""
 
 _NAME: Final = re.compile(r"[\w+=,.@-]{1,64}", re.ASCII)
 _KEY_ID: Final = re.compile(r"\w{4,128}", re.ASCII)
@@ -48,7 +49,7 @@ class User(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     groups: tuple[str, ...] = ()
     policies: tuple[str, ...] = ()
     boundary: str | None = None
-    """The policy that bounds what the others can allow."""
+    """The permissions boundary: a policy that limits what the others can allow."""
     is_disabled: bool = False
 
     @property
@@ -63,7 +64,7 @@ class UserGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Role(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     id: str
     trust: dict[str, Any]
-    """The policy that says who may assume it."""
+    """The trust policy, which says who may assume the role."""
     policies: tuple[str, ...] = ()
     boundary: str | None = None
     session_seconds_max: int = 3600
@@ -71,10 +72,10 @@ class Role(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Directory(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The content of the file."""
+    """All users, groups, roles and policies of a server: the content of the file."""
 
     session_key: str = ""
-    """What session tokens are sealed with."""
+    """The key that session tokens are sealed with."""
     users: dict[str, User] = {}
     groups: dict[str, UserGroup] = {}
     roles: dict[str, Role] = {}
@@ -88,7 +89,7 @@ def with_session_key(directory: Directory) -> Directory:
 
 
 def with_root(directory: Directory, environment: Mapping[str, str] = os.environ) -> Directory:
-    """The directory with the key that the environment gives, if it does."""
+    """Returns the directory with the root key of the environment, if there is one."""
     key_id, secret = environment.get(ROOT_KEY_ID), environment.get(ROOT_SECRET)
     if not key_id and not secret:
         return directory
@@ -126,7 +127,7 @@ def add_user(
 
 
 def add_key(directory: Directory, name: str, now: float) -> tuple[Directory, AccessKey]:
-    """A further key; an inactive one makes room for it."""
+    """Adds a key to a user. It replaces inactive keys; two active ones are the limit."""
     user = find_user(directory, name)
     kept = tuple(key for key in user.keys if key.status == ACTIVE)
     if len(kept) >= KEYS_PER_USER_MAX:
@@ -142,7 +143,7 @@ def add_key(directory: Directory, name: str, now: float) -> tuple[Directory, Acc
 def set_status(
     directory: Directory, name: str, key_id: str | None, *, is_active: bool
 ) -> Directory:
-    """Of one key, or of the user with all of them."""
+    """Enables or disables one key, or the user with all keys if `key_id` is None."""
     user = find_user(directory, name)
     if key_id is None:
         changed = msgspec.structs.replace(user, is_disabled=not is_active)
@@ -178,5 +179,5 @@ def new_id(prefix: str, letters: int = 16) -> str:
 
 
 def new_secret() -> str:
-    """40 characters, as AWS's have."""
+    """Returns a random secret of 40 characters, like AWS's."""
     return b64encode(secrets.token_bytes(30)).decode()

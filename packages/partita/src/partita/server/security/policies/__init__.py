@@ -1,1 +1,1 @@
-"""IAM's policy language: documents, conditions, and the decision, without any I/O."""
+"""IAM's policy language: documents, conditions and policy evaluation, without any I/O."""

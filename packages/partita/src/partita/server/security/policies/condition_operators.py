@@ -1,4 +1,4 @@
-"""The operators of a Condition, with IfExists, ForAllValues and ForAnyValue.
+"""The operators of conditions in policies, with IfExists, ForAllValues and ForAnyValue.
 
 (IAM User Guide, "IAM JSON policy elements: Condition operators" and "Multivalued context keys")
 """
@@ -27,46 +27,53 @@ ALL, ANY = "ForAllValues:", "ForAnyValue:"
 IF_EXISTS: Final = "IfExists"
 NULL: Final = "Null"
 STEP_CHARS: Final = 100
-"""To compare so many characters takes about as long as to begin a comparison."""
+"""Comparing this many characters takes about as long as one step, which is starting a comparison.
+"""
 READ_STEPS: Final = 20
-"""To read a number, a date or a network takes so many times as long."""
+"""The cost of reading a number, a date or a network, in steps."""
 VARIABLE_STEPS: Final = 4
-"""To fill in variables takes so much longer."""
+"""The cost of replacing variables, in steps."""
 LOOKUPS_PER_STEP: Final = 10
-"""And so does it to look so many texts up in a set."""
+"""The number of lookups in a set that take as long as one step."""
 EPOCH_MILLISECONDS: Final = 10**11
-"""From here on a number is taken for milliseconds."""
+"""Numbers from here on are dates in milliseconds, smaller ones in seconds."""
 
 Test = Callable[[str, str, ConditionContext | None], bool]
-"""Of a value of the policy and one of the request."""
+"""Tests a value of the policy and one of the request. Without a context, `${` is plain text."""
 
 
-def _string(wanted: str, given: str, context: ConditionContext | None) -> bool:
-    return _resolved(wanted, context) == given
+def _string(policy_value: str, request_value: str, context: ConditionContext | None) -> bool:
+    return _resolved(policy_value, context) == request_value
 
 
-def _string_ignoring_case(wanted: str, given: str, context: ConditionContext | None) -> bool:
-    return _resolved(wanted, context).casefold() == given.casefold()
+def _string_ignoring_case(
+    policy_value: str, request_value: str, context: ConditionContext | None
+) -> bool:
+    return _resolved(policy_value, context).casefold() == request_value.casefold()
 
 
-def _resolved(wanted: str, context: ConditionContext | None) -> str:
-    return wanted if context is None or "${" not in wanted else literal(wanted, context)
+def _resolved(policy_value: str, context: ConditionContext | None) -> str:
+    return (
+        policy_value
+        if context is None or "${" not in policy_value
+        else literal(policy_value, context)
+    )
 
 
-def _like(wanted: str, given: str, context: ConditionContext | None) -> bool:
-    return matches(wanted, given, context)
+def _like(policy_value: str, request_value: str, context: ConditionContext | None) -> bool:
+    return matches(policy_value, request_value, context)
 
 
-def _arn(wanted: str, given: str, context: ConditionContext | None) -> bool:
-    return arn_matches(wanted, given, context)
+def _arn(policy_value: str, request_value: str, context: ConditionContext | None) -> bool:
+    return arn_matches(policy_value, request_value, context)
 
 
 def _ordered(
     read: Callable[[str], Any], holds: Callable[[Any, Any], bool]
 ) -> Callable[[str, str, ConditionContext | None], bool]:
-    def test(wanted: str, given: str, context: ConditionContext | None) -> bool:
+    def test(policy_value: str, request_value: str, context: ConditionContext | None) -> bool:
         try:
-            return holds(read(given), read(_resolved(wanted, context)))
+            return holds(read(request_value), read(_resolved(policy_value, context)))
         except ValueError:
             return False
 
@@ -84,11 +91,11 @@ def number(text: str) -> Decimal:
 
 
 def moment(text: str) -> float:
-    """A date of ISO 8601, or seconds since 1970."""
+    """Reads a date in ISO 8601, or as a number of seconds or milliseconds since 1970."""
     try:
         value = float(text)
     except ValueError:
-        # Without a zone, it is UTC; a year or a month alone is its beginning.
+        # A date without a zone is in UTC. A year or a month alone means its beginning.
         full = text + "-01-01"[(len(text) - 4) :] if len(text) in (4, 7) else text
         parsed = datetime.fromisoformat(full)
         return (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).timestamp()
@@ -114,34 +121,37 @@ def network(text: str) -> Any:
     return ip_network(text, strict=False)
 
 
-def _in_network(wanted: str, given: str, context: ConditionContext | None) -> bool:
+def _in_network(policy_value: str, request_value: str, context: ConditionContext | None) -> bool:
     try:
-        address = ip_address(given)
+        address = ip_address(request_value)
         mapped = getattr(address, "ipv4_mapped", None)
-        return (mapped or address) in network(_resolved(wanted, context))
+        return (mapped or address) in network(_resolved(policy_value, context))
     except ValueError:
         return False
 
 
 class ConditionOperator(NamedTuple):
+    """An operator such as StringEquals."""
+
     test: Test
     is_negated: bool = False
     read: Callable[[str], Any] | None = None
-    """What a value of the policy must be readable as."""
+    """Reads a value; raises ValueError for a value that the operator cannot take."""
     is_arn: bool = False
     is_wild: bool = False
-    """Whether its values are patterns."""
+    """True if the values of the policy are patterns."""
     fold: Callable[[str], str] | None = None
-    """What makes texts the same that are equal for it: a set of them is asked, not each."""
+    """Maps texts that the operator regards as equal to the same text, if there is such a function.
+    Then one lookup in a set replaces a test of each value."""
 
 
 _COMPARISONS: dict[str, tuple[Callable[[Any, Any], bool], bool]] = {
-    "Equals": (lambda given, wanted: given == wanted, False),
-    "NotEquals": (lambda given, wanted: given == wanted, True),
-    "LessThan": (lambda given, wanted: given < wanted, False),
-    "LessThanEquals": (lambda given, wanted: given <= wanted, False),
-    "GreaterThan": (lambda given, wanted: given > wanted, False),
-    "GreaterThanEquals": (lambda given, wanted: given >= wanted, False),
+    "Equals": (lambda value, bound: value == bound, False),
+    "NotEquals": (lambda value, bound: value == bound, True),
+    "LessThan": (lambda value, bound: value < bound, False),
+    "LessThanEquals": (lambda value, bound: value <= bound, False),
+    "GreaterThan": (lambda value, bound: value > bound, False),
+    "GreaterThanEquals": (lambda value, bound: value >= bound, False),
 }
 
 OPERATORS: Final[dict[str, ConditionOperator]] = {
@@ -160,10 +170,10 @@ OPERATORS: Final[dict[str, ConditionOperator]] = {
         for name, (holds, negated) in _COMPARISONS.items()
     },
     "Bool": ConditionOperator(
-        _ordered(boolean, lambda given, wanted: given == wanted), False, boolean
+        _ordered(boolean, lambda value, bound: value == bound), False, boolean
     ),
     "BinaryEquals": ConditionOperator(
-        _ordered(binary, lambda given, wanted: given == wanted), read=binary
+        _ordered(binary, lambda value, bound: value == bound), read=binary
     ),
     "IpAddress": ConditionOperator(_in_network, False, network),
     "NotIpAddress": ConditionOperator(_in_network, True, network),
@@ -176,54 +186,60 @@ _NAMES: Final = {name.lower(): name for name in (*OPERATORS, NULL)}
 
 
 class PolicyCondition(NamedTuple):
-    """One key under one operator; `new_condition` makes one."""
+    """A condition on one key with one operator. `new_condition` makes them."""
 
     key: str
-    """In lower case."""
+    """The condition key in lower case."""
     operator: str
     values: tuple[str, ...]
     qualifier: str
     if_exists: bool
     exact: frozenset[str]
-    """The values, folded, if asking for membership is enough."""
+    """The folded values, if a lookup among them decides; else empty."""
     cost: int
-    """Steps for each value of the request."""
+    """The cost of testing one value of the request, in steps."""
     effort: int
-    """And what its characters cost besides, STEP_CHARS of them to a step."""
+    """The further cost per STEP_CHARS characters of the request's values, in steps."""
 
     def __str__(self) -> str:
         suffix = IF_EXISTS if self.if_exists else ""
         return f"{self.qualifier}{self.operator}{suffix} on {self.key}"
 
-    def steps(self, given: Sequence[str]) -> int:
-        """What it costs at most to look at these values of a request."""
+    def steps(self, request_values: Sequence[str]) -> int:
+        """Returns the maximum cost of testing these values of a request."""
         if self.exact:
-            return len(given) // LOOKUPS_PER_STEP
-        return self.cost * len(given) + self.effort * sum(map(len, given)) // STEP_CHARS
+            return len(request_values) // LOOKUPS_PER_STEP
+        return (
+            self.cost * len(request_values)
+            + self.effort * sum(map(len, request_values)) // STEP_CHARS
+        )
 
 
 def new_condition(
     key: str, operator: str, values: tuple[str, ...], qualifier: str, if_exists: bool, varies: bool
 ) -> PolicyCondition:
-    """`varies` says whether variables mean anything in it."""
+    """Makes a condition. `varies` is True if the values may contain variables."""
     exact: frozenset[str] = frozenset()
     cost = effort = 0
     if operator != NULL:
-        known = OPERATORS[operator]
+        rules = OPERATORS[operator]
         varying = sum(map(has_variables, values)) if varies else 0
-        if known.fold is not None and not varying:
-            exact = frozenset(map(known.fold, values))
-        cost = len(values) * (READ_STEPS if known.read else 1) + varying * VARIABLE_STEPS
-        effort = sum(effort_of(one) for one in values) if known.is_wild else len(values)
+        if rules.fold is not None and not varying:
+            exact = frozenset(map(rules.fold, values))
+        cost = len(values) * (READ_STEPS if rules.read else 1) + varying * VARIABLE_STEPS
+        effort = sum(map(effort_of, values)) if rules.is_wild else len(values)
     return PolicyCondition(key.lower(), operator, values, qualifier, if_exists, exact, cost, effort)
 
 
 def parse_operator(text: str) -> tuple[str, str, bool] | None:
-    """Qualifier, operator and whether IfExists; None for what is none. Case does not count."""
+    """Splits `ForAllValues:StringLikeIfExists` into qualifier, operator and True for IfExists.
+
+    Case does not matter. Returns None if there is no such operator.
+    """
     qualifier = ""
-    for known in (ALL, ANY):
-        if text.lower().startswith(known.lower()):
-            qualifier, text = known, text[len(known) :]
+    for prefix in (ALL, ANY):
+        if text.lower().startswith(prefix.lower()):
+            qualifier, text = prefix, text[len(prefix) :]
     if_exists = text.lower().endswith(IF_EXISTS.lower())
     if if_exists:
         text = text[: -len(IF_EXISTS)]
@@ -235,21 +251,25 @@ def parse_operator(text: str) -> tuple[str, str, bool] | None:
 
 def holds(
     condition: PolicyCondition,
-    given: Sequence[str] | None,
+    request_values: Sequence[str] | None,
     context: ConditionContext,
     *,
     has_variables: bool,
     is_deny: bool,
 ) -> bool:
-    """Whether a condition is satisfied by the values that a request has for its key.
+    """True if the values that a request has for the condition's key satisfy the condition.
 
-    A key with several values asks for a qualifier. Without one, an Allow wants all of them to fit
-    and a Deny any of them, so that nothing slips through beside a value that fits.
+    For a key with several values, a condition should have a qualifier. Without one, an Allow
+    applies only if all values match, and a Deny already if any value matches. So a value that does
+    not match cannot get through beside one that does.
     """
     if condition.operator == NULL:
-        return any((given is None or not given) == boolean(value) for value in condition.values)
+        return any(
+            (request_values is None or not request_values) == boolean(value)
+            for value in condition.values
+        )
     operator = OPERATORS[condition.operator]
-    if not given:
+    if not request_values:
         if condition.if_exists:
             return True
         if condition.qualifier:
@@ -257,12 +277,12 @@ def holds(
         return operator.is_negated
     if condition.exact and operator.fold is not None:
         exact, fold, is_negated = condition.exact, operator.fold, operator.is_negated
-        fits = [(fold(value) in exact) != is_negated for value in given]
+        fits = [(fold(request_value) in exact) != is_negated for request_value in request_values]
     else:
         try:
             fits = [
-                _fits(operator, condition.values, value, context if has_variables else None)
-                for value in given
+                _fits(operator, condition.values, request_value, context if has_variables else None)
+                for request_value in request_values
             ]
         except UnresolvedVariable:
             return False
@@ -272,7 +292,12 @@ def holds(
 
 
 def _fits(
-    operator: ConditionOperator, wanted: Sequence[str], given: str, context: ConditionContext | None
+    operator: ConditionOperator,
+    policy_values: Sequence[str],
+    request_value: str,
+    context: ConditionContext | None,
 ) -> bool:
-    """One of the policy's values, or of a negated operator none of them."""
-    return operator.is_negated != any(operator.test(value, given, context) for value in wanted)
+    """True if any value of the policy matches, or for a negated operator, if none does."""
+    return operator.is_negated != any(
+        operator.test(policy_value, request_value, context) for policy_value in policy_values
+    )

@@ -1,4 +1,4 @@
-"""Policies that are there without being written, by the names of AWS's own."""
+"""Managed policies: built-in policies with the names of AWS's."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DOCUMENTS: Final[dict[str, list[str]]] = {
     "AWSStepFunctionsReadOnlyAccess": ["states:List*", "states:Describe*", "states:GetE*"],
     "PartitaMonitoring": ["partita:Get*"],
 }
-"""What each allows, on everything."""
+"""The actions that each policy allows, on all resources."""
 
 
 def document_of(name: str) -> dict[str, Any]:

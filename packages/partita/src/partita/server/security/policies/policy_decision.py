@@ -1,8 +1,9 @@
-"""The decision: may this caller do that to this, by these policies.
+"""Policy evaluation: decides whether a caller may perform an action on a resource.
 
-A pure function of policies and request, in AWS's order: an explicit Deny anywhere ends it; else
-something must allow it, within the limits that a boundary or a session sets. Within one account a
-resource's own policy can allow alone. (IAM User Guide, "Policy evaluation logic")
+A decision is a pure function of policies and request, in AWS's order. An explicit Deny in any
+policy denies the request. Otherwise some policy must allow it, and so must the permissions boundary
+and the session policy if there are any. A resource's own policy can allow a request alone, because
+all callers are in the same account. (IAM User Guide, "Policy evaluation logic")
 """
 
 from __future__ import annotations
@@ -28,44 +29,44 @@ from partita.server.security.policies.policy_patterns import (
 )
 
 ALLOWED, EXPLICIT_DENY, IMPLICIT_DENY = "allowed", "explicitDeny", "implicitDeny"
-"""As IAM's simulator writes them."""
+"""The outcomes of a decision, as IAM's simulator writes them."""
 IDENTITY_POLICY: Final = "identity-based policy"
 RESOURCE_POLICY: Final = "resource-based policy"
 BOUNDARY: Final = "permissions boundary"
 RESOURCE_CHARS_MAX: Final = 2048
-"""No ARN of AWS is longer, and whatever is must not be compared with patterns."""
+"""Longer resources are denied without a comparison with patterns. AWS has no longer ARNs."""
 STEPS_MAX: Final = 400_000
-"""Comparisons with values of conditions that one request takes at most, about 100 ms. An item of a
-thousand attributes may be compared with four hundred patterns."""
+"""The limit for the cost of conditions per request, about 100 ms. It is enough to compare an item
+of a thousand attributes with four hundred patterns."""
 LONG_RESOURCE: Final = f"No policy allows an ARN of over {RESOURCE_CHARS_MAX} characters."
 TOO_MANY_STEPS: Final = "The request names too much to be compared with the conditions of policies."
 SESSION_POLICY: Final = "session policy"
 
 
 class StatementMatch(Enum):
-    """How a policy names a caller."""
+    """The ways in which a policy may name a caller, from least to most direct."""
 
     NO = 0
     ACCOUNT = 1
-    """By its account, which leaves the rest to the caller's own policies."""
+    """The policy names the account: the caller's own policies must allow the request, too."""
     ROLE = 2
-    """By the role of its session: the session's limits count."""
+    """The policy names the role of the caller's session: the limits of the session apply."""
     DIRECT = 3
 
 
 class Principal(NamedTuple):
-    """Who asks, as policies name them."""
+    """The caller of a request, as policies name it."""
 
     arn: str
     account: str
     role_arn: str = ""
-    """Of a session of a role."""
+    """The role, if the caller is a session of a role."""
     service: str = ""
     is_root: bool = False
 
 
 class DecisionSteps:
-    """What conditions have cost one request so far, over all that it needs."""
+    """The cost of conditions for one request so far, over all rights that it needs."""
 
     __slots__ = ("taken",)
 
@@ -95,14 +96,15 @@ class PolicyRequest:
         self.resource = resource
         self.context = context
         self.lower_action = action.lower()
-        """As statements have their actions, whose case does not count."""
+        """The action in lower case, like the actions in statements."""
         self.steps = steps or DecisionSteps()
         if len(resource) > RESOURCE_CHARS_MAX:
             raise AccessDeniedException(LONG_RESOURCE)
 
 
 class CallerPolicies(NamedTuple):
-    """All that count for a request. None sets no limit; an empty limit allows nothing."""
+    """The policies that apply to a request. A limit that is None does not exist; a limit without
+    policies allows nothing."""
 
     identity: Sequence[Policy] = ()
     resource: Sequence[Policy] = ()
@@ -128,7 +130,7 @@ class PolicyDecision:
     ) -> None:
         self.outcome = outcome
         self.source = source
-        """Of what denied it, or of what is missing."""
+        """The kind of policy that denied or allowed the request, or that fails to allow it."""
         self.matched = matched
         """The statements that decided."""
         self.is_allowed = outcome == ALLOWED
@@ -138,7 +140,7 @@ NOT_ALLOWED: Final = PolicyDecision(IMPLICIT_DENY, IDENTITY_POLICY)
 
 
 def decide(policies: CallerPolicies, request: PolicyRequest) -> PolicyDecision:
-    """Whether the request is allowed, and by what."""
+    """Decides whether a request is allowed, and by which statements."""
     denied = _first_deny(policies, request)
     if denied is not None:
         return PolicyDecision(EXPLICIT_DENY, denied.source, (denied,))
@@ -200,7 +202,7 @@ def _first_allow(
 def _resource_grant(
     group: Sequence[Policy], request: PolicyRequest
 ) -> tuple[MatchedStatement | None, StatementMatch]:
-    """The statement of a resource's policy that grants the most directly."""
+    """Returns the allowing statement of a resource's policy that names the caller most directly."""
     best: tuple[MatchedStatement | None, StatementMatch] = (None, StatementMatch.NO)
     for policy in group:
         for statement in policy.allowances:
@@ -213,22 +215,29 @@ def _resource_grant(
 
 
 def applicable(policies: CallerPolicies, request: PolicyRequest) -> CallerPolicies:
-    """The same without the statements that speak of another action, resource or caller, whatever
-    else such a request has: conditions and variables are left for each to meet."""
+    """Removes the statements that are about another action, resource or caller.
+
+    What remains may still not apply: conditions and variables depend on each request.
+    """
     return CallerPolicies(
-        _speaking(policies.identity, request),
-        _speaking(policies.resource, request),
-        None if policies.boundary is None else _speaking(policies.boundary, request),
-        None if policies.session is None else _speaking(policies.session, request),
+        _may_apply_in(policies.identity, request),
+        _may_apply_in(policies.resource, request),
+        None if policies.boundary is None else _may_apply_in(policies.boundary, request),
+        None if policies.session is None else _may_apply_in(policies.session, request),
     )
 
 
 def is_plain_allow(policies: CallerPolicies) -> bool:
-    """Whether of the applicable statements none could deny, and one allows under no condition."""
+    """True if no statement could deny the request and one allows it without a condition.
+
+    The statements must be those that `applicable` returns.
+    """
     if policies.resource or policies.boundary is not None or policies.session is not None:
         return False
-    statements = [one for policy in policies.identity for one in policy.statements]
-    return not any(one.is_deny for one in statements) and any(map(_is_plain, statements))
+    statements = [statement for policy in policies.identity for statement in policy.statements]
+    if any(statement.is_deny for statement in statements):
+        return False
+    return any(map(_is_plain, statements))
 
 
 def _is_plain(statement: PolicyStatement) -> bool:
@@ -236,20 +245,22 @@ def _is_plain(statement: PolicyStatement) -> bool:
 
 
 def _varies(statement: PolicyStatement) -> bool:
-    """Whether its resources depend on the request."""
+    """True if the resources of a statement depend on the request."""
     return statement.has_variables and any(map(has_variables, statement.resources))
 
 
-def _speaking(group: Sequence[Policy], request: PolicyRequest) -> tuple[Policy, ...]:
+def _may_apply_in(group: Sequence[Policy], request: PolicyRequest) -> tuple[Policy, ...]:
     kept = []
     for policy in group:
-        statements = tuple(one for one in policy.statements if _speaks(one, request))
+        statements = tuple(
+            statement for statement in policy.statements if _may_apply(statement, request)
+        )
         if statements:
             kept.append(policy_of(policy.name, policy.kind, statements))
     return tuple(kept)
 
 
-def _speaks(statement: PolicyStatement, request: PolicyRequest) -> bool:
+def _may_apply(statement: PolicyStatement, request: PolicyRequest) -> bool:
     if not action_fits(statement, request.lower_action):
         return False
     if not _principal_fits(statement, request.principal):
@@ -258,7 +269,7 @@ def _speaks(statement: PolicyStatement, request: PolicyRequest) -> bool:
 
 
 def applies(statement: PolicyStatement, request: PolicyRequest) -> bool:
-    """Whether a statement speaks of this request, whatever it says of it."""
+    """True if a statement applies to this request, whether it allows or denies it."""
     return (
         action_fits(statement, request.lower_action)
         and resource_fits(statement, request)
@@ -268,7 +279,7 @@ def applies(statement: PolicyStatement, request: PolicyRequest) -> bool:
 
 
 def action_fits(statement: PolicyStatement, lower_action: str) -> bool:
-    # Most actions are written out, or end with their only wildcard.
+    # Fast path: most patterns have a single wildcard at their end.
     if lower_action.startswith(statement.action_prefixes):
         return not statement.is_not_action
     for pattern in statement.actions:
@@ -318,14 +329,14 @@ def principal_match(principals: PolicyPrincipals, principal: Principal) -> State
 
 
 def failed_condition(statement: PolicyStatement, request: PolicyRequest) -> PolicyCondition | None:
-    """The first condition that a request does not satisfy."""
+    """Returns the first condition that a request does not satisfy, or None."""
     for condition in statement.conditions:
-        given = request.context.get(condition.key)
-        if given:
-            request.steps.take(condition.steps(given))
+        values = request.context.get(condition.key)
+        if values:
+            request.steps.take(condition.steps(values))
         if not holds(
             condition,
-            given,
+            values,
             request.context,
             has_variables=statement.has_variables,
             is_deny=statement.is_deny,
@@ -335,7 +346,7 @@ def failed_condition(statement: PolicyStatement, request: PolicyRequest) -> Poli
 
 
 def denial(request: PolicyRequest, decision: PolicyDecision) -> str:
-    """Why not, in AWS's words."""
+    """Returns AWS's message for a denied request."""
     who = f"User: {request.principal.arn} is not authorized to perform: {request.action}"
     text = f"{who} on resource: {request.resource}"
     article = "an" if decision.source == IDENTITY_POLICY else "a"

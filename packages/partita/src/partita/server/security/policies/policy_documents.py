@@ -1,4 +1,4 @@
-"""A policy document, from its JSON to statements; what is wrong is told with its line.
+"""Parses policy documents from JSON to statements. Errors name the line.
 
 (IAM User Guide, "Grammar of the IAM JSON policy language")
 """
@@ -29,10 +29,10 @@ from partita.server.security.policies.policy_patterns import (
 CURRENT, OLDER = "2012-10-17", "2008-10-17"
 IDENTITY, RESOURCE, TRUST = "identity-based", "resource-based", "trust"
 CHARS_MAX: Final = {IDENTITY: 6144, TRUST: 4096}
-"""Without white space. (IAM User Guide, "IAM and AWS STS quotas")"""
+"""The maximum length without white space. (IAM User Guide, "IAM and AWS STS quotas")"""
 RESOURCE_BYTES_MAX: Final = 20 * 1024
 WILDCARDS_MAX: Final = 100
-"""In one action, resource or value of a condition."""
+"""The number of wildcards that one action, resource or condition value may have."""
 PRINCIPAL_KINDS: Final = ("AWS", "Service", "Federated", "CanonicalUser")
 _ELEMENTS: Final = (
     *("Sid", "Effect", "Principal", "NotPrincipal", "Action", "NotAction"),
@@ -49,7 +49,7 @@ Path = tuple[str | int, ...]
 
 
 class PolicyError(PartitaError):
-    """A document is no policy: where, and why."""
+    """Raised for an invalid document, with the line and the reason."""
 
     def __init__(self, reason: str, line: int) -> None:
         super().__init__(f"line {line}: {reason}")
@@ -65,19 +65,23 @@ class _InvalidPolicy(Exception):
 
 
 class PolicyPrincipals(NamedTuple):
+    """The callers that a statement names."""
+
     aws: tuple[str, ...] = ()
-    """ARNs, account ids, or *."""
+    """ARNs, account ids, or `*`."""
     services: tuple[str, ...] = ()
     others: tuple[str, ...] = ()
 
 
 class PolicyStatement(NamedTuple):
+    """A statement of a policy, in the form in which decisions need it."""
+
     sid: str
     is_deny: bool
     action_prefixes: tuple[str, ...]
-    """Actions whose only wildcard is at their end, without it and in lower case."""
+    """Actions whose only wildcard is a `*` at the end: without it, in lower case."""
     actions: tuple[str, ...]
-    """All others, in lower case."""
+    """All other actions, in lower case."""
     is_not_action: bool
     resources: tuple[str, ...]
     is_not_resource: bool
@@ -85,15 +89,17 @@ class PolicyStatement(NamedTuple):
     principals: PolicyPrincipals | None
     is_not_principal: bool
     has_variables: bool
-    """Whether `${...}` means anything: only in the current version."""
+    """True if `${...}` is a variable, which is only so in the current version of the language."""
     line: int
     place: int
-    """Among the statements of its document."""
+    """The position among the statements of the document, from 0."""
 
 
 class Policy(NamedTuple):
+    """A parsed policy. `denials` and `allowances` are the statements by their effect."""
+
     name: str
-    """How people know it: a name, or an ARN."""
+    """Its name in messages: a name, or an ARN."""
     kind: str
     statements: tuple[PolicyStatement, ...]
     denials: tuple[PolicyStatement, ...]
@@ -101,7 +107,7 @@ class Policy(NamedTuple):
 
 
 def parse(text: str, name: str, kind: str = IDENTITY) -> Policy:
-    """Raises PolicyError."""
+    """Parses a policy document, or raises PolicyError."""
     _check_size(text, kind)
     document = _read(text)
     try:
@@ -120,8 +126,8 @@ def _check_size(text: str, kind: str) -> None:
 
 
 def policy_of(name: str, kind: str, statements: tuple[PolicyStatement, ...]) -> Policy:
-    denials = tuple(one for one in statements if one.is_deny)
-    allowances = tuple(one for one in statements if not one.is_deny)
+    denials = tuple(statement for statement in statements if statement.is_deny)
+    allowances = tuple(statement for statement in statements if not statement.is_deny)
     return Policy(name, kind, statements, denials, allowances)
 
 
@@ -135,18 +141,19 @@ def _parsed(text: str, name: str, kind: str) -> Policy:
 
 
 def parse_cached(text: str, name: str, kind: str) -> Policy:
-    """For documents that come with many requests."""
+    """Parses a policy, from a cache: the same few documents apply to many requests."""
     return _parsed(text, name, kind)
 
 
 def _read(text: str) -> Any:
     def pairs(members: list[tuple[str, Any]]) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        # json.loads alone would keep the last of two equal names without complaint.
+        unique: dict[str, Any] = {}
         for name, value in members:
-            if name in found:
+            if name in unique:
                 raise PolicyError(f"{name!r} is given twice.", _line_of_second(text, name))
-            found[name] = value
-        return found
+            unique[name] = value
+        return unique
 
     try:
         return json.loads(text, object_pairs_hook=pairs, parse_constant=_no_constant)
@@ -155,7 +162,7 @@ def _read(text: str) -> Any:
     except RecursionError:
         raise PolicyError("This is not JSON: it nests too deep.", 1) from None
     except ValueError:
-        # Python reads no number of over 4,300 digits.
+        # Python refuses to read numbers with more than 4,300 digits.
         raise PolicyError("A number has too many digits.", 1) from None
 
 
@@ -164,7 +171,7 @@ def _no_constant(name: str) -> None:
 
 
 def _line_of_second(text: str, name: str) -> int:
-    places = [found.start() for found in re.finditer(re.escape(json.dumps(name)), text)]
+    places = [match.start() for match in re.finditer(re.escape(json.dumps(name)), text)]
     return text.count("\n", 0, places[1] if len(places) > 1 else 0) + 1
 
 
@@ -179,17 +186,17 @@ def _statements(document: Any, kind: str, lines: Mapping[Path, int]) -> tuple[Po
         raise _InvalidPolicy(f"Version is {CURRENT!r} or {OLDER!r}, not {version!r}.", ("Version",))
     if "Id" in document and not isinstance(document["Id"], str):
         raise _InvalidPolicy("Id is a string.", ("Id",))
-    given = document.get("Statement")
-    if isinstance(given, dict):
-        numbered: list[tuple[Path, Any]] = [(("Statement",), given)]
-    elif isinstance(given, list) and given:
-        numbered = [(("Statement", place), one) for place, one in enumerate(given)]
+    element = document.get("Statement")
+    if isinstance(element, dict):
+        numbered: list[tuple[Path, Any]] = [(("Statement",), element)]
+    elif isinstance(element, list) and element:
+        numbered = [(("Statement", place), content) for place, content in enumerate(element)]
     else:
         raise _InvalidPolicy("Statement is missing: a policy has one or more.", ("Statement",))
     sids: set[str] = set()
     statements = []
-    for place, (path, one) in enumerate(numbered):
-        statement = _statement(one, path, kind, version == CURRENT, place, lines.get(path, 1))
+    for place, (path, content) in enumerate(numbered):
+        statement = _statement(content, path, kind, version == CURRENT, place, lines.get(path, 1))
         if statement.sid and statement.sid in sids:
             raise _InvalidPolicy(f"There are two statements with the Sid {statement.sid!r}.", path)
         sids.add(statement.sid)
@@ -198,43 +205,47 @@ def _statements(document: Any, kind: str, lines: Mapping[Path, int]) -> tuple[Po
 
 
 def _statement(
-    given: Any,
+    element: Any,
     path: Path,
     kind: str,
     is_current: bool,
     place: int,
     line: int,
 ) -> PolicyStatement:
-    if not isinstance(given, dict):
+    if not isinstance(element, dict):
         raise _InvalidPolicy("A statement is a JSON object.", path)
-    for name in given:
+    for name in element:
         if name not in _ELEMENTS:
             raise _InvalidPolicy(f"A statement has no element {name!r}.", (*path, name))
-    sid = given.get("Sid", "")
+    sid = element.get("Sid", "")
     form = _SID if kind == IDENTITY else _RESOURCE_SID
     if not isinstance(sid, str) or not form.fullmatch(sid):
         raise _InvalidPolicy("A Sid has letters and digits only.", (*path, "Sid"))
-    if given.get("Effect") not in ("Allow", "Deny"):
-        raise _InvalidPolicy("Effect is 'Allow' or 'Deny'.", (*path, *_if_there(given, "Effect")))
-    actions, is_not_action = _one_of(given, path, "Action", "NotAction", _check_action)
+    if element.get("Effect") not in ("Allow", "Deny"):
+        raise _InvalidPolicy("Effect is 'Allow' or 'Deny'.", (*path, *_if_there(element, "Effect")))
+    actions, is_not_action = _one_of(element, path, "Action", "NotAction", _check_action)
     resources: tuple[str, ...] = ("*",)
     is_not_resource = False
     if kind == TRUST:
         for name in ("Resource", "NotResource"):
-            if name in given:
+            if name in element:
                 raise _InvalidPolicy(f"A trust policy has no {name}.", (*path, name))
     else:
         check = _check_resource(is_current)
-        resources, is_not_resource = _one_of(given, path, "Resource", "NotResource", check)
-    principals, is_not_principal = _principals(given, path, kind)
-    conditions = _conditions(given.get("Condition", {}), (*path, "Condition"), is_current)
+        resources, is_not_resource = _one_of(element, path, "Resource", "NotResource", check)
+    principals, is_not_principal = _principals(element, path, kind)
+    conditions = _conditions(element.get("Condition", {}), (*path, "Condition"), is_current)
     lower = [action.lower() for action in actions]
-    prefixes = [one[:-1] for one in lower if one.endswith("*") and not _WILD.search(one[:-1])]
+    prefixes = [
+        action[:-1] for action in lower if action.endswith("*") and not _WILD.search(action[:-1])
+    ]
     return PolicyStatement(
         sid,
-        given["Effect"] == "Deny",
+        element["Effect"] == "Deny",
         tuple(prefixes),
-        tuple(one for one in lower if one[:-1] not in prefixes or not one.endswith("*")),
+        tuple(
+            action for action in lower if action[:-1] not in prefixes or not action.endswith("*")
+        ),
         is_not_action,
         resources,
         is_not_resource,
@@ -247,29 +258,33 @@ def _statement(
     )
 
 
-def _if_there(given: Mapping[str, Any], name: str) -> Path:
-    return (name,) if name in given else ()
+def _if_there(element: Mapping[str, Any], name: str) -> Path:
+    return (name,) if name in element else ()
 
 
 def _one_of(
-    given: Mapping[str, Any],
+    element: Mapping[str, Any],
     path: Path,
     name: str,
     negated: str,
     check: Callable[[str, Path], None],
 ) -> tuple[tuple[str, ...], bool]:
-    found = [one for one in (name, negated) if one in given]
-    if len(found) != 1:
-        problem = "both are given" if found else "neither is given"
+    """Reads one of two elements that exclude each other, such as Action and NotAction.
+
+    Returns its values, and True if it is the negated one.
+    """
+    present = [member for member in (name, negated) if member in element]
+    if len(present) != 1:
+        problem = "both are given" if present else "neither is given"
         raise _InvalidPolicy(f"A statement has {name} or {negated}: {problem}.", path)
-    values = _texts(given[found[0]], (*path, found[0]))
+    values = _texts(element[present[0]], (*path, present[0]))
     for place, value in enumerate(values):
-        check(value, (*path, found[0], place))
-    return values, found[0] == negated
+        check(value, (*path, present[0], place))
+    return values, present[0] == negated
 
 
-def _texts(given: Any, path: Path) -> tuple[str, ...]:
-    values = given if isinstance(given, list) else [given]
+def _texts(element: Any, path: Path) -> tuple[str, ...]:
+    values = element if isinstance(element, list) else [element]
     if not values or not all(isinstance(value, str) for value in values):
         raise _InvalidPolicy(f"{path[-1]} is a string, or a list of strings.", path)
     return tuple(values)
@@ -309,34 +324,37 @@ def _is_arn_prefix(text: str) -> bool:
 
 
 def _principals(
-    given: Mapping[str, Any], path: Path, kind: str
+    element: Mapping[str, Any], path: Path, kind: str
 ) -> tuple[PolicyPrincipals | None, bool]:
-    found = [name for name in ("Principal", "NotPrincipal") if name in given]
+    present = [name for name in ("Principal", "NotPrincipal") if name in element]
     if kind == IDENTITY:
-        if found:
+        if present:
             raise _InvalidPolicy(
-                f"{found[0]} is for resource policies: this one is for whom it is attached to.",
-                (*path, found[0]),
+                f"{present[0]} is only allowed in resource policies: "
+                "this policy applies to whoever it is attached to.",
+                (*path, present[0]),
             )
         return None, False
-    if len(found) != 1:
-        problem = "both are given" if found else "neither is given"
+    if len(present) != 1:
+        problem = "both are given" if present else "neither is given"
         raise _InvalidPolicy(f"A statement has Principal or NotPrincipal: {problem}.", path)
-    name = found[0]
-    if name == "NotPrincipal" and given.get("Effect") != "Deny":
-        raise _InvalidPolicy("NotPrincipal is for statements whose Effect is Deny.", (*path, name))
-    return _principal(given[name], (*path, name)), name == "NotPrincipal"
+    name = present[0]
+    if name == "NotPrincipal" and element.get("Effect") != "Deny":
+        raise _InvalidPolicy(
+            "NotPrincipal is only allowed in statements whose Effect is Deny.", (*path, name)
+        )
+    return _principal(element[name], (*path, name)), name == "NotPrincipal"
 
 
-def _principal(given: Any, path: Path) -> PolicyPrincipals:
-    if given == "*":
+def _principal(element: Any, path: Path) -> PolicyPrincipals:
+    if element == "*":
         return PolicyPrincipals(aws=("*",))
-    if not isinstance(given, dict) or not given:
+    if not isinstance(element, dict) or not element:
         raise _InvalidPolicy('A principal is "*", or an object such as {"AWS": "arn:..."}.', path)
     groups: dict[str, tuple[str, ...]] = {}
-    for kind, values in given.items():
+    for kind, values in element.items():
         if kind not in PRINCIPAL_KINDS:
-            raise _InvalidPolicy(f"{kind!r} is no kind of principal.", (*path, kind))
+            raise _InvalidPolicy(f"{kind!r} is not a kind of principal.", (*path, kind))
         groups[kind] = _texts(values, (*path, kind))
     for place, value in enumerate(groups.get("AWS", ())):
         is_arn = value.startswith("arn:") and len(value.split(":")) >= ARN_PARTS
@@ -349,11 +367,11 @@ def _principal(given: Any, path: Path) -> PolicyPrincipals:
     return PolicyPrincipals(groups.get("AWS", ()), groups.get("Service", ()), others)
 
 
-def _conditions(given: Any, path: Path, is_current: bool) -> tuple[PolicyCondition, ...]:
-    if not isinstance(given, dict):
+def _conditions(element: Any, path: Path, is_current: bool) -> tuple[PolicyCondition, ...]:
+    if not isinstance(element, dict):
         raise _InvalidPolicy("Condition is an object of operators.", path)
     conditions = []
-    for text, keys in given.items():
+    for text, keys in element.items():
         parsed = parse_operator(text)
         if parsed is None:
             raise _InvalidPolicy(f"There is no condition operator {text!r}.", (*path, text))
@@ -372,9 +390,9 @@ def _conditions(given: Any, path: Path, is_current: bool) -> tuple[PolicyConditi
     return tuple(conditions)
 
 
-def _condition_values(given: Any, path: Path) -> tuple[str, ...]:
-    """Numbers and booleans may stand without quotes."""
-    values = given if isinstance(given, list) else [given]
+def _condition_values(element: Any, path: Path) -> tuple[str, ...]:
+    """Returns the values of a condition as texts. Numbers and booleans need no quotes."""
+    values = element if isinstance(element, list) else [element]
     texts = []
     for value in values:
         if isinstance(value, bool):
@@ -396,58 +414,58 @@ def _check_values(operator: str, values: Iterable[str], path: Path, is_current: 
             if value.lower() not in ("true", "false"):
                 raise _InvalidPolicy(f"Null takes true or false, not {value!r}.", where)
             continue
-        known = OPERATORS[operator]
-        if known.is_wild:
+        rules = OPERATORS[operator]
+        if rules.is_wild:
             _check_wildcards(value, where)
         if is_current and malformed_variable(value):
             raise _InvalidPolicy(f"{value!r} has a policy variable that does not end.", where)
         if is_current and has_variables(value):
             continue
-        if known.read is not None:
+        if rules.read is not None:
             try:
-                known.read(value)
+                rules.read(value)
             except ValueError:
                 raise _InvalidPolicy(f"{operator} cannot take {value!r}.", where) from None
-        if known.is_arn and value != "*":
+        if rules.is_arn and value != "*":
             if len(value.split(":", ARN_PARTS - 1)) < ARN_PARTS:
                 raise _InvalidPolicy(f"{operator} takes ARNs, not {value!r}.", where)
 
 
-# Where in a text something stands.
+# Lines of errors: json.loads does not keep positions, so a small tokenizer finds them again.
 
 _TOKEN: Final = re.compile(r'\s*("(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+)', re.DOTALL)
 
 
 def line_of(text: str, path: Path) -> int:
-    """The line of a member or element of valid JSON; of its nearest ancestor that there is."""
+    """Returns the line of a member or element of valid JSON, or that of its nearest ancestor."""
     nearest, depth = 0, -1
-    for found, place in _places(text):
-        if len(found) > depth and found == path[: len(found)]:
-            nearest, depth = place, len(found)
-            if found == path:
+    for found_path, place in _places(text):
+        if len(found_path) > depth and found_path == path[: len(found_path)]:
+            nearest, depth = place, len(found_path)
+            if found_path == path:
                 break
     return text.count("\n", 0, nearest) + 1
 
 
 def _statement_lines(text: str) -> dict[Path, int]:
-    """The lines of all statements of valid JSON, by their paths."""
+    """Returns the lines of all statements of valid JSON, by their paths."""
     lines: dict[Path, int] = {}
-    line, seen = 1, 0
+    line, counted_to = 1, 0
     for path, place in _places(text):
         if len(path) <= 2 and path[:1] == ("Statement",) and path not in lines:
-            line += text.count("\n", seen, place)
-            seen = place
+            line += text.count("\n", counted_to, place)
+            counted_to = place
             lines[path] = line
     return lines
 
 
 def _places(text: str) -> Iterator[tuple[Path, int]]:
-    """Where names and values of valid JSON begin, with their paths."""
+    """Yields the paths of all names and values of valid JSON, with their offsets."""
     stack: list[str | int] = []
-    # Of each open object, whether its next string is a name.
+    # For each open object or array: True if its next string is a name.
     expects_name = [False]
-    for found in _TOKEN.finditer(text):
-        token, place = found[1], found.start(1)
+    for match in _TOKEN.finditer(text):
+        token, place = match[1], match.start(1)
         if token == ",":
             if isinstance(stack[-1], int):
                 stack[-1] += 1

@@ -1,8 +1,8 @@
-"""Texts with wildcards and policy variables, as Action, Resource and Condition have them.
+"""Patterns with wildcards and policy variables, as in Action, Resource and Condition.
 
-`*` stands for any characters, `?` for one. `${aws:username}` stands for a value of the request, as
-it is: wildcards in it mean nothing. `${*}`, `${?}` and `${$}` are the characters themselves.
-(IAM User Guide, "IAM policy elements: Variables and tags")
+`*` matches any characters, `?` matches one. `${aws:username}` is replaced with a value of the
+request, in which wildcards have no meaning. `${*}`, `${?}` and `${$}` are the characters
+themselves. (IAM User Guide, "IAM policy elements: Variables and tags")
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from partita.foundation.wildcards import Matches, Token, WildcardSign, matcher
 
 
 class ConditionContext(Protocol):
-    """Condition keys in lower case, each with its values: a dict of them is one."""
+    """Returns the values of condition keys, which are in lower case. A dict is a context, too."""
 
     def get(self, key: str, /) -> Sequence[str] | None: ...
 
@@ -26,16 +26,16 @@ ANY: Final = "*"
 ARN_PARTS: Final = 6
 ESCAPED: Final = ("*", "?", "$")
 CACHED_VALUE_CHARS_MAX: Final = 256
-"""Longer values of variables are not kept: a request could have any."""
+"""Patterns with longer values of variables are not cached, because clients choose the values."""
 _WILD: Final = re.compile(r"([*?])")
 
 
 class UnresolvedVariable(Exception):
-    """A variable has no single value in this request: what it stands in matches nothing."""
+    """Raised when a variable has no single value in a request. The pattern then never matches."""
 
 
 class PolicyVariable(NamedTuple):
-    """`${name}`, or with a default `${name, 'default'}`."""
+    """A variable: `${name}`, or with a default `${name, 'default'}`."""
 
     name: str
     default: str | None
@@ -49,7 +49,7 @@ def has_variables(text: str) -> bool:
 
 
 def variables_of(text: str) -> list[str]:
-    """The keys that a text takes from the request."""
+    """Returns the condition keys that the variables of a text refer to."""
     return [
         piece.name.lower()
         for piece in _pieces(text)
@@ -66,12 +66,12 @@ def wildcards_in(text: str) -> int:
 
 
 def effort_of(pattern: str) -> int:
-    """Steps that it takes for each character of a text to match it, at most."""
+    """Returns the maximum number of steps per character of a text that is matched."""
     return wildcards.effort_of(_signs(pattern))
 
 
 def literal(text: str, context: ConditionContext) -> str:
-    """With variables replaced, for operators that know no wildcards."""
+    """Replaces the variables of a text, for operators without wildcards."""
     return "".join(
         _value(piece, context) if isinstance(piece, PolicyVariable) else piece
         for piece in _pieces(text)
@@ -79,7 +79,7 @@ def literal(text: str, context: ConditionContext) -> str:
 
 
 def matches(pattern: str, text: str, context: ConditionContext | None) -> bool:
-    """Whether a text is what a pattern stands for; without a context, variables are plain text."""
+    """True if a text matches a pattern. Without a context, variables are plain text."""
     if pattern == ANY:
         return True
     if context is not None and "${" in pattern:
@@ -91,7 +91,8 @@ def matches(pattern: str, text: str, context: ConditionContext | None) -> bool:
 
 
 def arn_matches(pattern: str, arn: str, context: ConditionContext | None) -> bool:
-    """Part by part: a wildcard does not reach beyond the next colon, but for the last part."""
+    """True if an ARN matches a pattern part by part: only in the last part can a wildcard match a
+    colon."""
     if pattern in (ANY, arn):
         return True
     if context is not None and "${" in pattern:
@@ -100,7 +101,7 @@ def arn_matches(pattern: str, arn: str, context: ConditionContext | None) -> boo
     return _arn(pattern)(arn)
 
 
-# From texts to pieces, and with their values to patterns
+# From texts to pieces, and from pieces with their values to matchers
 
 
 @lru_cache(maxsize=4096)
@@ -111,17 +112,17 @@ def _pieces(text: str) -> tuple[Piece, ...]:
         end = text.find("}", start)
         if end < 0:
             break
-        found = _variable(text[start + 2 : end])
-        if found is None:
+        variable = _variable(text[start + 2 : end])
+        if variable is None:
             start += 2
             continue
-        pieces += [text[done:start], found]
+        pieces += [text[done:start], variable]
         done = start = end + 1
     return (*pieces, text[done:])
 
 
 def _variable(text: str) -> PolicyVariable | None:
-    """Between the braces; None for what is none."""
+    """Parses the text between the braces of a variable. Returns None if it is malformed."""
     name, comma, default = text.partition(",")
     if not name:
         return None
@@ -165,7 +166,7 @@ def _arn(pattern: str) -> Matches:
 
 
 def _kept(make: Callable[[str, tuple[str, ...]], Matches]) -> Callable[..., Matches]:
-    """A cache for patterns with values that are not too long."""
+    """Caches matchers, except those with long values of variables."""
     cached = lru_cache(maxsize=4096)(make)
 
     def get(pattern: str, values: tuple[str, ...]) -> Matches:
@@ -190,7 +191,7 @@ def _resolved_arn(pattern: str, values: tuple[str, ...]) -> Matches:
 
 
 def _arn_matcher(pieces: Iterable[Piece], values: Iterable[str]) -> Matches:
-    """Colons of the pattern part it, those in values of variables do not."""
+    """Returns a matcher for ARNs. Colons of the pattern separate parts, those in values do not."""
     rest = iter(values)
     parts: list[list[Token]] = [[]]
     for piece in pieces:
@@ -204,17 +205,17 @@ def _arn_matcher(pieces: Iterable[Piece], values: Iterable[str]) -> Matches:
 
 
 def _prefixed(parts: Sequence[Sequence[Token]]) -> Matches | None:
-    """Of a pattern that is plain up to its last part, as most are."""
-    plain = [_plain(part) for part in parts[:-1]]
-    if len(plain) != ARN_PARTS - 1 or not all(one is not None and ":" not in one for one in plain):
+    """Returns a fast matcher for a pattern with wildcards in its last part only, as most have."""
+    texts = [_plain(part) for part in parts[:-1]]
+    if len(texts) != ARN_PARTS - 1 or any(text is None or ":" in text for text in texts):
         return None
-    prefix = "".join(f"{one}:" for one in plain)
+    prefix = "".join(f"{text}:" for text in texts)
     size, is_last = len(prefix), matcher(parts[-1])
     return lambda arn: arn.startswith(prefix) and is_last(arn[size:])
 
 
 def _plain(part: Sequence[Token]) -> str | None:
-    texts = [one for one in part if isinstance(one, str)]
+    texts = [token for token in part if isinstance(token, str)]
     return "".join(texts) if len(texts) == len(part) else None
 
 
@@ -222,9 +223,9 @@ def _part_by_part(parts: Sequence[Sequence[Token]]) -> Matches:
     matchers = [matcher(part) for part in parts]
 
     def matches(arn: str) -> bool:
-        given = arn.split(":", ARN_PARTS - 1)
-        return len(given) == len(matchers) and all(
-            is_part(found) for is_part, found in zip(matchers, given, strict=True)
+        texts = arn.split(":", ARN_PARTS - 1)
+        return len(texts) == len(matchers) and all(
+            is_match(text) for is_match, text in zip(matchers, texts, strict=True)
         )
 
     return matches

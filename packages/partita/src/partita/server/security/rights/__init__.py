@@ -1,1 +1,1 @@
-"""Which rights a request needs: actions, on which resources, with which condition keys."""
+"""The rights that each operation needs: actions, resources and condition keys."""

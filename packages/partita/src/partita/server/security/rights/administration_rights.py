@@ -1,6 +1,7 @@
-"""Which rights it needs to look at users and the audit log, and to change users.
+"""The rights to list users and audit events, and to change users.
 
-None of them begins with Get: those are of the operator's pages, and monitoring has them all.
+Their names do not begin with Get: `partita:Get*` are the rights for the operator's pages, which the
+managed policy PartitaMonitoring allows.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What it takes to copy the whole database: one right, as it shows everything to whoever has it."""
+"""The right to copy the whole database. It is a single right: a copy contains everything."""
 
 from __future__ import annotations
 

@@ -17,11 +17,13 @@ def lambda_arn(service: DatabaseService, rest: str) -> str:
     return f"arn:aws:lambda:{service.region}:{service.account_id}:{rest}"
 
 
-def function_arn(service: DatabaseService, given: str | None, qualifier: str | None = None) -> str:
-    """Of a function that is given by its name, by an ARN or by a part of one; of its version or
-    alias where one is named."""
-    found = FUNCTION.fullmatch(given or "")
-    if found is None:
+def function_arn(
+    service: DatabaseService, name_or_arn: str | None, qualifier: str | None = None
+) -> str:
+    """Returns the ARN of a function, given its name, an ARN or a part of one, with the version or
+    alias if one is named. Returns `*` if the name is invalid."""
+    match = FUNCTION.fullmatch(name_or_arn or "")
+    if match is None:
         return ANY
-    arn, qualifier = lambda_arn(service, f"function:{found[1]}"), found[2] or qualifier
+    arn, qualifier = lambda_arn(service, f"function:{match[1]}"), match[2] or qualifier
     return f"{arn}:{qualifier}" if qualifier else arn

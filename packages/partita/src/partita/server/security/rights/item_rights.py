@@ -1,7 +1,8 @@
-"""What requests for items need: rights on tables and indexes, and DynamoDB's condition keys.
+"""The rights that requests for items need on tables and indexes, with DynamoDB's condition keys.
 
-Attributes are all that a request names: in keys, items, projections, conditions, filters and
-updates, old form or new. Whatever could tell something of an attribute's value names it.
+`dynamodb:Attributes` has all attributes that a request names: in keys, items, projections,
+conditions, filters and updates, in the legacy parameters or in expressions. So a caller cannot
+learn anything about the value of an attribute without naming it here.
 (Developer guide, "Using IAM policy conditions for fine-grained access control")
 """
 
@@ -56,9 +57,10 @@ Partition = Sequence[KeyAttribute]
 
 
 def leading_keys(partition: Partition, keys: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
-    """The partition keys of some items, whole and attribute by attribute.
+    """Returns the condition keys for the partition keys of some items.
 
-    Numbers and bytes are written as they are stored, so that none has two spellings.
+    Numbers and bytes are normalized as when they are stored. Otherwise a caller could evade a
+    policy with another spelling, such as `1.0` for `1`.
     """
     values: list[list[str]] = [[] for _ in partition]
     for key in keys:
@@ -69,17 +71,17 @@ def leading_keys(partition: Partition, keys: Iterable[Mapping[str, Any]]) -> dic
                 except ValidationException:
                     continue
                 values[place].append(str(text))
-    found: dict[str, list[str]] = {}
+    condition_keys: dict[str, list[str]] = {}
     if values and values[0]:
-        found[LEADING_KEYS] = values[0]
+        condition_keys[LEADING_KEYS] = values[0]
     for name, texts in zip(PARTITION_KEYS, values, strict=False):
         if texts:
-            found[name] = texts
-    return found
+            condition_keys[name] = texts
+    return condition_keys
 
 
 def named_attributes(expressions: RequestExpressions) -> set[str]:
-    """All that the expressions of a request name."""
+    """Returns all attributes that the expressions of a request name."""
     names: set[str] = set()
     for condition in (expressions.condition, expressions.filter):
         if condition is not None:
@@ -95,7 +97,8 @@ def named_attributes(expressions: RequestExpressions) -> set[str]:
 
 
 def compiled(request: Request, family: ParameterFamily) -> RequestExpressions | None:
-    """None for what the operation refuses, for the same reason, before it looks at any item."""
+    """Compiles the expressions of a request. Returns None for invalid ones, which the operation
+    refuses before it looks at any item."""
     try:
         return compile_expressions(request, family)
     except ValidationException:
@@ -120,7 +123,10 @@ def tags_of(table: Table | None) -> Keys:
 
 
 def returned(request: Request, default: str = NONE) -> str:
-    """What comes back of the item: also when a condition fails, which is as good as a read."""
+    """Returns what a write returns of the old or new item, for `dynamodb:ReturnValues`.
+
+    Returning the item after a failed condition counts too, because it is as good as a read.
+    """
     shown: str = request.get("ReturnValues", default)
     if request.get("ReturnValuesOnConditionCheckFailure") == ALL_OLD and shown != "ALL_NEW":
         return ALL_OLD
@@ -136,7 +142,7 @@ def _single(
     whole: Request,
     enclosing: str = "",
 ) -> Keys:
-    """The condition keys of a request for items that it names by their keys."""
+    """Returns the condition keys of a request that names its items by their keys."""
     keys: dict[str, Sequence[str]] = {**tags_of(table)}
     if table is not None:
         keys |= leading_keys((table.partition,), items)
@@ -158,7 +164,7 @@ def _single(
 
 
 def _item_right(action: str, family: ParameterFamily, member: str = "Key") -> Rights:
-    """Of an operation for one item, named by its key or by itself."""
+    """Makes the rights of an operation for one item, which it names by its key or contains."""
     full_name = PREFIX + action
 
     def rights(service: DatabaseService, request: Request) -> Sequence[RequestedRight]:
@@ -172,9 +178,9 @@ def _item_right(action: str, family: ParameterFamily, member: str = "Key") -> Ri
 
 def batch_get_item(service: DatabaseService, request: Request) -> Sequence[RequestedRight]:
     needs = []
-    for name, asked in request["RequestItems"].items():
+    for name, part in request["RequestItems"].items():
         table = find_table(service, name)
-        keys = partial(_single, "BatchGetItem", GET, asked, table, asked["Keys"], request)
+        keys = partial(_single, "BatchGetItem", GET, part, table, part["Keys"], request)
         arn = table_arn(service, name)
         needs.append(RequestedRight(f"{PREFIX}BatchGetItem", arn, keys, policy_of(table)))
     return needs
@@ -210,15 +216,15 @@ def _transaction_right(
 ) -> Rights:
     def rights(service: DatabaseService, request: Request) -> Sequence[RequestedRight]:
         needs = []
-        for one in request["TransactItems"]:
+        for item in request["TransactItems"]:
             for kind, (action, family, member) in actions.items():
-                asked = one.get(kind)
-                if asked is None:
+                part = item.get(kind)
+                if part is None:
                     continue
-                name = asked["TableName"]
+                name = part["TableName"]
                 table = find_table(service, name)
-                items = (asked[member],)
-                keys = partial(_single, action, family, asked, table, items, request, enclosing)
+                items = (part[member],)
+                keys = partial(_single, action, family, part, table, items, request, enclosing)
                 arn = table_arn(service, name)
                 needs.append(RequestedRight(PREFIX + action, arn, keys, policy_of(table)))
         return needs
@@ -246,7 +252,7 @@ def _read_keys(family: ParameterFamily, request: Request, table: Table | None) -
 
 
 def selected(request: Request) -> str:
-    """The Select of a request, or what it amounts to without one."""
+    """Returns the Select of a request, or its default."""
     if "Select" in request:
         return str(request["Select"])
     if "ProjectionExpression" in request or "AttributesToGet" in request:
@@ -266,7 +272,8 @@ def _queried(table: Table, index_name: str | None, expressions: RequestExpressio
 
 
 def key_names(table: Table, index_name: str | None) -> set[str]:
-    """The attributes that may end a page: all keys of the table and of the index that is read.
+    """Returns the attributes in the LastEvaluatedKey of a page: the keys of the table and the
+    index.
 
     (Developer guide: "you must specify the names of all of the primary key and index key attributes
     for the table and any secondary indexes")
@@ -306,9 +313,9 @@ RIGHTS: Final[dict[str, Callable[[DatabaseService, Request], Sequence[RequestedR
     "UpdateItem": _item_right("UpdateItem", UPDATE),
 }
 
-# What is answered from its bytes
+# Reads that are answered without decoding the request
 
-# Not a class statement: compiled by mypyc, it would be slower.
+# Not a class statement: mypyc would compile it to a slower class.
 _Named: Final = msgspec.defstruct(
     "Named", [("TableName", str), ("IndexName", str | None, None)], gc=False
 )
@@ -316,8 +323,11 @@ _decode_named: Final[Callable[[bytes], Any]] = msgspec.json.Decoder(_Named).deco
 
 
 class LazyConditionKeys:
-    """What a GetItem or Query reads, whose form is known to be right. More of its body than names
-    is decoded only if a policy asks for one of its keys."""
+    """The resource and condition keys of a GetItem or Query in its plainest form.
+
+    At first only the names of table and index are decoded. The whole body is decoded if a policy
+    uses one of its condition keys.
+    """
 
     __slots__ = ("_action", "_body", "_service", "policy", "resource")
 

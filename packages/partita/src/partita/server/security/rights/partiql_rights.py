@@ -1,4 +1,4 @@
-"""What PartiQL statements need: the right to select, insert, update or delete, each on its own."""
+"""The rights that PartiQL statements need: to select, insert, update or delete."""
 
 from __future__ import annotations
 
@@ -58,27 +58,27 @@ ACTIONS: Final = {
     UpdateStatement: "PartiQLUpdate",
     DeleteStatement: "PartiQLDelete",
 }
-# What the clauses are called that RETURNING knows; they are the words of ReturnValues but for one.
+# The clauses of RETURNING have the names of ReturnValues, except MODIFIED for UPDATED.
 RETURNING: Final = {"MODIFIED_OLD": "UPDATED_OLD", "MODIFIED_NEW": "UPDATED_NEW"}
 
 
 def statement_need(
-    service: DatabaseService, one: Request, whole: Request, enclosing: str
+    service: DatabaseService, part: Request, whole: Request, enclosing: str
 ) -> RequestedRight | None:
-    """None for a statement that is refused before any table is looked for.
+    """Returns the right that a statement needs, or None if the statement is invalid.
 
-    What it reads is worked out by the functions that plan it, so that the two cannot disagree: what
-    they refuse, the operation refuses too.
+    The functions that plan a statement also determine here what it reads, so that rights and
+    execution cannot disagree. A statement that they refuse is refused by the operation, too.
     """
     try:
-        statement = compile_statement(one["Statement"])
-        values = statement.values(read_parameters(one.get("Parameters", ())))
+        statement = compile_statement(part["Statement"])
+        values = statement.values(read_parameters(part.get("Parameters", ())))
     except DynamoDBError:
         return None
     index_name = statement.index_name if isinstance(statement, SelectStatement) else None
     action = ACTIONS.get(type(statement), "PartiQLSelect")
     table = find_table(service, statement.table_name)
-    keys = partial(_keys, statement, values, table, one, whole, enclosing)
+    keys = partial(_keys, statement, values, table, part, whole, enclosing)
     arn = source_arn(service, statement.table_name, index_name)
     return RequestedRight(PREFIX + action, arn, keys, policy_of(table))
 
@@ -87,13 +87,13 @@ def _keys(
     statement: CompiledStatement,
     values: Values,
     table: Table | None,
-    one: Request,
+    part: Request,
     whole: Request,
     enclosing: str,
 ) -> Keys:
     keys: dict[str, Sequence[str]] = {**tags_of(table)}
     names = _attributes(statement)
-    is_alone = one is whole
+    is_alone = part is whole
     if is_alone and table is not None and type(statement) is SelectStatement:
         names |= key_names(table, statement.index_name)
     if names:
@@ -105,7 +105,7 @@ def _keys(
         keys[SELECT] = (SPECIFIC if statement.columns else PROJECTED if is_index else ALL,)
     else:
         clause = getattr(statement, "returning", None) or NONE
-        keys[RETURN_VALUES] = (returned(one, RETURNING.get(clause, clause)),)
+        keys[RETURN_VALUES] = (returned(part, RETURNING.get(clause, clause)),)
     keys[CONSUMED_CAPACITY] = (whole.get("ReturnConsumedCapacity", NONE),)
     if enclosing:
         keys[ENCLOSING_OPERATION] = (enclosing,)
@@ -113,7 +113,7 @@ def _keys(
 
 
 def _attributes(statement: CompiledStatement) -> set[str]:
-    """All that a statement names, also where it only compares or sorts."""
+    """Returns all attributes that a statement names, also if it only compares or sorts by them."""
     names: set[str] = set()
     if isinstance(statement, InsertStatement):
         names |= set(statement.item)
@@ -160,7 +160,8 @@ def _selected(statement: SelectStatement, values: Values, table: Table) -> Keys:
 def _right(member: str, enclosing: str = "") -> Rights:
     def rights(service: DatabaseService, request: Request) -> Sequence[RequestedRight]:
         needs = [
-            statement_need(service, one, request, enclosing) for one in _statements(request, member)
+            statement_need(service, statement, request, enclosing)
+            for statement in _statements(request, member)
         ]
         return [need for need in needs if need is not None]
 

@@ -1,7 +1,8 @@
-"""A role that is handed to a service: what does so can do whatever the role can.
+"""`iam:PassRole`: the right to give a role to a service, which can then do whatever the role can.
 
-Roles have no paths here: an ARN with one names the role at its end, so that is the role that the
-right is asked for. (IAM User Guide, "Grant a user permissions to pass a role to an AWS service")
+Roles have no paths in Partita. An ARN with a path names the role at its end, so that is the role
+whose right is checked. (IAM User Guide, "Grant a user permissions to pass a role to an AWS
+service")
 """
 
 from __future__ import annotations
@@ -16,11 +17,13 @@ ROLE_ARN: Final = re.compile(r"arn:aws[\w-]*:iam::\d{12}:role/(?:[!-.0-~/]*/)?([
 
 
 def pass_role(service: DatabaseService, role: str | None, passed_to: str) -> list[RequestedRight]:
-    """None for a request that names no role. What is not a role's ARN names none, either, and the
-    service refuses it."""
+    """Returns the right to pass a role, or nothing if the request names no role.
+
+    A text that is not the ARN of a role is checked as it is; the service refuses it later.
+    """
     if role is None:
         return []
-    found = ROLE_ARN.fullmatch(role)
-    arn = role if found is None else f"arn:aws:iam::{service.account_id}:role/{found[1]}"
+    match = ROLE_ARN.fullmatch(role)
+    arn = role if match is None else f"arn:aws:iam::{service.account_id}:role/{match[1]}"
     keys: Keys = {"iam:passedtoservice": (passed_to,)}
     return [RequestedRight("iam:PassRole", arn, lambda: keys)]

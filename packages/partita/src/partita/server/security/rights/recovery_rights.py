@@ -1,4 +1,4 @@
-"""What the operations of recovery need."""
+"""The rights that backups, restores, exports and imports need."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from partita.server.security.rights.requested_rights import (
 
 S3: Final = "arn:aws:s3:::"
 COPY: Final = ("BatchWriteItem", "DeleteItem", "GetItem", "PutItem", "Query", "Scan", "UpdateItem")
-"""What one who restores must be allowed to do with the new table (guide, "Using IAM")."""
+"""The actions on the new table that a restore needs (developer guide, "Using IAM")."""
 
 
 def _on_table(action: str, member: str = "TableName") -> Rights:
@@ -33,7 +33,7 @@ def _on_arn(action: str, member: str) -> Rights:
 
 
 def _on_any(action: str, kind: str) -> Rights:
-    """Of an operation that lists what tables have."""
+    """Makes the rights of an operation that lists the backups, exports or imports of all tables."""
     return lambda service, request: (
         RequestedRight(PREFIX + action, f"{service.table_arn('*')}/{kind}/*"),
     )

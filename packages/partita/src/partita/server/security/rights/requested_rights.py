@@ -1,4 +1,4 @@
-"""A need: one right that a request asks for. A request is allowed when all that it needs is."""
+"""Rights that requests need. A request is allowed if the caller has all of them."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ def no_keys() -> Keys:
 
 
 class RequestedRight:
+    """One right that a request needs: an action on a resource, with its condition keys."""
+
     __slots__ = ("action", "keys", "policy", "resource")
 
     def __init__(
@@ -36,29 +38,32 @@ class RequestedRight:
         """service:Action"""
         self.resource = resource
         self.keys = keys
-        """Those that only this request has, worked out when a policy asks for one of them."""
+        """Returns the condition keys of this request; only called if a policy uses one of them."""
         self.policy = policy
-        """Of the resource."""
+        """The resource's own policy."""
 
 
 Rights = Callable[[DatabaseService, Request], Sequence[RequestedRight]]
 EACH_ALONE: Final = "BatchExecuteStatement"
-"""The operation whose parts are refused each on its own."""
+"""The operation whose parts are denied separately."""
 
 
 def parts_of(
     operation: str, rights: Rights, service: DatabaseService, request: Request
 ) -> list[Sequence[RequestedRight]]:
-    """What a request needs, by the parts of it that are refused each on its own."""
+    """Returns the rights that a request needs, for each part that can be denied separately."""
     if operation != EACH_ALONE:
         return [rights(service, request)]
-    return [rights(service, {**request, "Statements": [one]}) for one in request["Statements"]]
+    return [
+        rights(service, {**request, "Statements": [statement]})
+        for statement in request["Statements"]
+    ]
 
 
 def denials_of(
     parts: Sequence[Sequence[RequestedRight]], check: Callable[[RequestedRight], None]
 ) -> list[DynamoDBError | None]:
-    """Why each part is denied, or None; `check` raises for a need that is."""
+    """Returns for each part why it is denied, or None. `check` raises for a denied right."""
     denials: list[DynamoDBError | None] = []
     for needs in parts:
         try:
@@ -71,7 +76,7 @@ def denials_of(
 
 
 def permitted(request: Request, denials: Sequence[DynamoDBError | None]) -> PermittedRequest:
-    """The permit for a request whose parts were decided; raises when no part of it is allowed."""
+    """Returns the permit for a request whose parts were decided. Raises if all parts are denied."""
     refusals: Refusals = {
         place: denial for place, denial in enumerate(denials) if denial is not None
     }
@@ -81,7 +86,7 @@ def permitted(request: Request, denials: Sequence[DynamoDBError | None]) -> Perm
 
 
 def request_tags(tags: Mapping[str, str]) -> Keys:
-    """Tags that a request sets."""
+    """Returns the condition keys for tags that a request sets."""
     keys: dict[str, Sequence[str]] = {
         f"aws:requesttag/{name.lower()}": (value,) for name, value in tags.items()
     }
@@ -91,10 +96,10 @@ def request_tags(tags: Mapping[str, str]) -> Keys:
 
 
 def resource_tags(tags: Mapping[str, str]) -> Keys:
-    """Tags that a resource has."""
+    """Returns the condition keys for tags that a resource has."""
     return {f"aws:resourcetag/{name.lower()}": (value,) for name, value in tags.items()}
 
 
 def policy_of(table: Table | None) -> ResourcePolicy | None:
-    """It counts for the indexes of the table too."""
+    """Returns the policy of a table, which also applies to its indexes."""
     return None if table is None else table.resource_policy

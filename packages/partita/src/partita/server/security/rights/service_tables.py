@@ -1,5 +1,7 @@
-"""The tables in which functions and workflows are kept. Whoever changes them can run code, and with
-any role; whoever reads them sees what functions are given in confidence.
+"""The tables in which functions and workflows are stored. They need a further right.
+
+Whoever can write to these tables can run code with any role, and whoever can read them sees the
+environment of functions, which may contain secrets.
 """
 
 from __future__ import annotations
@@ -9,12 +11,12 @@ from typing import Final
 from partita.client.aws_services import FUNCTIONS_TABLE, WORKFLOWS_TABLE
 
 ACTION: Final = "partita:UseServiceTables"
-"""What it takes besides the right to an action."""
+"""The right that an action on these tables needs in addition to its own."""
 _TABLES: Final = (FUNCTIONS_TABLE, WORKFLOWS_TABLE)
 _OPEN: Final = ("dynamodb:DescribeTable", ACTION)
 
 
 def is_reserved(action: str, resource: str) -> bool:
-    """Whether an action on a table, or on what belongs to it, takes more than the right to it."""
+    """True if an action on a table, its indexes or its stream needs the further right."""
     name = resource.partition(":table/")[2].partition("/")[0]
     return name in _TABLES and action not in _OPEN

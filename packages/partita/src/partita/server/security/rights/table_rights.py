@@ -1,4 +1,4 @@
-"""What operations on tables and streams need."""
+"""The rights that operations on tables and streams need."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _keys(service: DatabaseService, name: str, request: Request) -> Keys:
 
 
 def _on_table(action: str) -> Rights:
-    """Of an operation that names a table, and perhaps one of its indexes."""
+    """Makes the rights of an operation that names a table, and perhaps one of its indexes."""
 
     def rights(service: DatabaseService, request: Request) -> Sequence[RequestedRight]:
         name = request["TableName"]
@@ -51,8 +51,11 @@ def _on_table(action: str) -> Rights:
 
 
 def enable_kinesis(service: DatabaseService, request: Request) -> Sequence[RequestedRight]:
-    """Changes of the table go into the stream from then on, so it takes the right to put them
-    there. (Developer guide, "Using IAM policies for Kinesis Data Streams and DynamoDB")"""
+    """Returns the rights to enable a Kinesis destination.
+
+    The changes of the table are written to the stream from then on, so the caller needs the right
+    to write there. (Developer guide, "Using IAM policies for Kinesis Data Streams and DynamoDB")
+    """
     stream = f"arn:aws:kinesis:{service.region}:{service.account_id}:stream/"
     stream += name_in_arn(request["StreamArn"])
     return (
@@ -74,17 +77,20 @@ def create_table(service: DatabaseService, request: Request) -> Sequence[Request
 
 
 def _on_resource(action: str) -> Rights:
-    """Of an operation that names a table or a stream by its ARN, of whatever account or region."""
+    """Makes the rights of an operation that names a table or a stream by its ARN.
+
+    The account and the region in the ARN do not matter.
+    """
     return lambda service, request: (
         _on_named(service, PREFIX + action, request["ResourceArn"], request),
     )
 
 
 def _on_named(
-    service: DatabaseService, action: str, given: str, request: Request
+    service: DatabaseService, action: str, resource: str, request: Request
 ) -> RequestedRight:
-    """The right on a table, or on what lies in it: a stream has a policy of its own."""
-    name, slash, rest = table_name(given).partition("/")
+    """Returns the right on a table, or on its index or stream. A stream has its own policy."""
+    name, slash, rest = table_name(resource).partition("/")
     table = find_table(service, name)
     kept = policy_of(table)
     if rest.startswith(STREAM):
@@ -94,7 +100,7 @@ def _on_named(
 
 
 def _on_all(action: str, kind: str = "table/*") -> Rights:
-    """Of an operation for no table in particular; AWS's refusals name them all."""
+    """Makes the rights of an operation on no particular table. AWS's denials name `table/*`."""
 
     def rights(service: DatabaseService, request: Request) -> Sequence[RequestedRight]:
         arn = service.table_arn("").removesuffix("table/") + kind if kind != "*" else kind
@@ -124,7 +130,7 @@ def _on_stream(action: str, named: Callable[[Request], str]) -> Rights:
 
 
 def _in_iterator(request: Request) -> str:
-    """The stream that an iterator stands in: its ARN, and a position behind a bar."""
+    """Returns the stream of a shard iterator, which consists of its ARN, a bar and a position."""
     arn: str = request["ShardIterator"].partition("|")[0]
     return arn
 

@@ -1,1 +1,1 @@
-"""TODO: what this package is for."""
+"""CreateTable, DescribeTable, ListTables, UpdateTable and DeleteTable, with their definitions."""

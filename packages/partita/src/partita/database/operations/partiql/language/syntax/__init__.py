@@ -1,1 +1,1 @@
-"""TODO: what this package is for."""
+"""The syntax of PartiQL: tokens, keywords, the syntax tree, and the parser that builds it."""

@@ -82,7 +82,7 @@ MERGED: dict[tuple[str, ...], str] = {
     ("all", "new"): "all_new",
     **_JOINS,
 }
-"""Words that are one token when they follow each other."""
+"""Sequences of words that form one token."""
 
 TYPE_ALIASES = {
     "varchar": "character_varying",
@@ -99,10 +99,10 @@ TYPES: dict[str, int] = {
     "decimal": 2,
     "numeric": 2,
 }
-"""The types behind IS, with the number of arguments that they take at most."""
+"""The types that can follow IS, with the most arguments that they take."""
 
 TYPE_NAMES = frozenset(("int4", "int8", "integer4", "integer8"))
-"""Types that are names everywhere else: the service knows them behind IS (recorded)."""
+"""Words that are types after IS, and ordinary names everywhere else (recorded)."""
 
 PRECEDENCE: dict[str, int] = {
     **dict.fromkeys(

@@ -72,12 +72,14 @@ class StatementTokenKind(Enum):
 
 
 class StatementToken(NamedTuple):
+    """A token, with its position in the text."""
+
     kind: StatementTokenKind
     text: str
     """The text: keywords and operators in lower case, names and strings without quotes."""
     place: TokenPlace
     sign: str = ""
-    """What the parser looks at: a keyword, operator, sign or type; "" for other tokens."""
+    """The text that the parser compares: a keyword, operator, sign or type, or "" otherwise."""
 
 
 def malformed(message: str = "") -> ValidationException:

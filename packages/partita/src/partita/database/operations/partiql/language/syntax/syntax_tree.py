@@ -27,6 +27,8 @@ def refusal(text: str, place: TokenPlace | None = None) -> ValidationException:
 
 
 class SyntaxNode(msgspec.Struct, frozen=True):
+    """The base of all nodes; `place` is where the node begins in the text."""
+
     place: TokenPlace | None
 
     def children(self) -> Iterator[SyntaxNode]:
@@ -88,14 +90,20 @@ class ParameterMarker(SyntaxNode, frozen=True):
 
 
 class ListLiteral(SyntaxNode, frozen=True):
+    """A list: `[a, b]`."""
+
     members: tuple[SyntaxNode, ...]
 
 
 class BagLiteral(SyntaxNode, frozen=True):
+    """A bag, which becomes a set: `<<a, b>>`."""
+
     members: tuple[SyntaxNode, ...]
 
 
 class StructLiteral(SyntaxNode, frozen=True):
+    """A struct, which becomes a map: `{'name': value}`."""
+
     members: tuple[tuple[SyntaxNode, SyntaxNode], ...]
 
 
@@ -141,9 +149,9 @@ class UnsupportedSyntax(SyntaxNode, frozen=True):
     """Well-formed PartiQL that DynamoDB does not support."""
 
     token: str
-    """Its name in the error for an expression."""
+    """The name in the error for an expression."""
     operation: str
-    """Its name in the error for a statement."""
+    """The name in the error for a statement."""
 
 
 class FromSource(SyntaxNode, frozen=True):
