@@ -193,7 +193,7 @@ def test_a_log_that_is_not_there_is_a_problem_of_its_own(
     with connect(folder) as source:
         folder.write_json("inventory.json", reflect(source))
     (problem,) = analyze(folder).problems
-    assert problem.reason == "[analyze] logs names nowhere/*.log, which is not there."
+    assert problem.reason == "[analyze] logs names nowhere/*.log, which matches no file."
 
 
 def test_settings_that_are_wrong_are_told(make_folder: MakeFolder) -> None:

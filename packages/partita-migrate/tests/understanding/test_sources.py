@@ -147,11 +147,11 @@ def test_a_person_is_asked_only_when_there_is_no_password(
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("mysql://u:a@b@host/db", "more than one @; write the one in the password as %40"),
-        ("oracle://u:hush@host/db", "sources are mysql, mariadb, postgresql and sqlite"),
-        ("no url, but hush", "has a url that is none"),
-        ("mysql://u:hush@host:port/db", "has a url that is none"),
-        ("mysql://u:hush@host", "without a database"),
+        ("mysql://u:a@b@host/db", "more than one @; write an @ in the password as %40"),
+        ("oracle://u:hush@host/db", "supported are mysql, mariadb, postgresql and sqlite"),
+        ("no url, but hush", "url is not a database URL"),
+        ("mysql://u:hush@host:port/db", "url is not a database URL"),
+        ("mysql://u:hush@host", "names no database"),
         ("", "needs a url"),
     ],
 )

@@ -1,4 +1,4 @@
-"""What sampled rows tell about the items they would become."""
+"""What `analyze` measured: the file `analysis.json`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from partita_migrate.workspace.migration_folder import ANALYSIS, Folder
 
 
 class SizeDistribution(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Of item sizes in bytes, by AWS's rules."""
+    """Item sizes in bytes, computed by AWS's rules."""
 
     mean: float
     p50: int
@@ -17,13 +17,13 @@ class SizeDistribution(Struct, frozen=True, kw_only=True, omit_defaults=True):
     p99: int
     max: int
     p95_interval: tuple[int, int] | None = None
-    """Where the 95th percentile of all rows lies with 95% confidence; None when it is exact."""
+    """Interval of the 95th percentile of all rows with 95% confidence; None when it is exact."""
     histogram: list[tuple[int, int]] = field(default_factory=list)
-    """(upper bound in bytes, rows), in order."""
+    """(upper bound in bytes, rows), in ascending order."""
 
 
 class KeySkew(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How the rows of a table spread over the values of some columns."""
+    """How the rows of a table are distributed over the values of some columns."""
 
     columns: list[str]
     distinct: int
@@ -31,19 +31,20 @@ class KeySkew(Struct, frozen=True, kw_only=True, omit_defaults=True):
     rows_per_value: float
     rows_per_value_max: int
     rows_per_call: float = 0.0
-    """What a call finds on average when calls spread over the values as rows do: frequent values
-    are asked for more often, and have more rows."""
+    """Rows that a call finds on average when calls are distributed as rows are. It exceeds
+    `rows_per_value`, because frequent values are asked for more often and have more rows."""
     top_share: float
-    """Of the rows, those with the most frequent value."""
+    """Share of the rows with the most frequent value."""
     entropy_bits: float
     top_value: str | None = None
-    """The most frequent one; only of numbers, dates, booleans and enums: a text may be personal."""
+    """The most frequent value, kept only for numbers, dates, booleans and enums: a text may be
+    personal."""
     null_share: float = 0.0
-    """Of the rows, those that lack one of the columns; the other figures are of the rest."""
+    """Share of the rows that lack one of the columns; the other figures cover the rest."""
     is_unique: bool = False
     is_distinct_exact: bool = False
     reads_per_second: float = 0.0
-    """Of all patterns that name a value of this key."""
+    """Reads of all patterns that name a value of this key."""
     writes_per_second: float = 0.0
     is_hot: bool = False
     reason: str = ""
@@ -53,7 +54,7 @@ class ColumnFigures(Struct, frozen=True, kw_only=True, omit_defaults=True):
     name: str
     null_share: float
     bytes_mean: float
-    """Of the value when it is there, by AWS's rules."""
+    """Mean size of the values that are not NULL, by AWS's rules."""
     bytes_max: int
     least: str | None = None
     most: str | None = None
@@ -64,7 +65,7 @@ class TableAnalysis(Struct, frozen=True, kw_only=True, omit_defaults=True):
     rows: int
     sampled: int
     confidence: str
-    """In words: how far the figures may be off, and how probably not."""
+    """A sentence on how far the figures may be off, and with what probability."""
     item_bytes: SizeDistribution
     columns: list[ColumnFigures]
     keys: list[KeySkew] = field(default_factory=list)
@@ -73,10 +74,10 @@ class TableAnalysis(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class AnalysisProblem(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A part that could not be analyzed, and why; the others are not touched by it."""
+    """A part that could not be analyzed, with the reason; the other parts are complete."""
 
     subject: str
-    """A table, or "patterns"."""
+    """Name of a table, "patterns" or "examples"."""
     reason: str
 
 
@@ -85,7 +86,7 @@ class Analysis(Struct, frozen=True, kw_only=True, omit_defaults=True):
     problems: list[AnalysisProblem] = field(default_factory=list)
     seed: int = 0
     sample_rows: int = 0
-    """How many rows of the whole database were asked for."""
+    """Rows of the whole database that the settings asked for."""
     examples: dict[str, list[Item]] = field(default_factory=dict)
     """A few rows of each table that belong together, for drawings."""
 
@@ -94,5 +95,5 @@ class Analysis(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def read_analysis(folder: Folder) -> Analysis:
-    """Without tables when `analyze` has not been run."""
+    """Reads the analysis; returns an empty one when `analyze` has not been run."""
     return folder.read_json(ANALYSIS, Analysis) if folder.has(ANALYSIS) else Analysis(tables=[])

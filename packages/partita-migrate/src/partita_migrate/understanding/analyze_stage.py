@@ -1,8 +1,9 @@
-"""Stage `analyze`: what the rows and the statements of the source tell.
+"""Stage `analyze`: measures sampled rows and mines the statements that the source has run.
 
-Statements first, for the columns by which they find rows are keys to look at; then a sample of each
-table. A table that cannot be read is a problem of its own: all others are still analyzed, and what
-is done is written down even when the source goes away.
+Statements come first, because the columns by which they find rows are the keys to measure; then a
+sample of each table. A table that cannot be read becomes an `AnalysisProblem`, and the others are
+still analyzed. When the connection is lost, the finished part is written before the error is
+raised.
 """
 
 from __future__ import annotations
@@ -58,19 +59,19 @@ from partita_migrate.workspace.migration_folder import ANALYSIS, Folder
 from partita_migrate.workspace.stage_progress import Progress, silent
 
 MINED_COMMENT = """\
-Access patterns mined from what the database has run. `partita migrate analyze` writes this file
-anew; copy it to patterns.toml to change it, and the later stages read that one."""
+Access patterns mined from what the database has run. `partita migrate analyze` overwrites this
+file; to change a pattern, copy it to patterns.toml, which the later stages read instead."""
 
 
 class AnalyzeSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`[analyze]`"""
+    """The section `[analyze]` of `migration.toml`."""
 
     sample: int = SAMPLE_ROWS
-    """Rows of the whole database."""
+    """Sampled rows of the whole database."""
     seed: int = 1
-    """The same seed draws the same keys."""
+    """The same seed samples the same keys."""
     mine: bool = True
-    """Whether to look for statements that the database has run."""
+    """Whether to mine statements that the database has run."""
     logs: list[str] = field(default_factory=list)
     """Files of statements to mine instead of what the server keeps; * stands for any text."""
     examples: Examples = "masked"
@@ -80,7 +81,7 @@ class AnalyzeSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 def analyze(
     folder: Folder, *, ask: Ask | None = None, progress: Progress | None = None
 ) -> Analysis:
-    """Writes `patterns.mined.toml` and `analysis.json`; needs what `plan` wrote."""
+    """Writes `patterns.mined.toml` and `analysis.json`; needs the files of `plan`."""
     settings = folder.section("analyze", AnalyzeSettings)
     if not 1 <= settings.sample <= 100 * SAMPLE_ROWS:
         raise PartitaError(f"[analyze] sample must be between 1 and {100 * SAMPLE_ROWS:,} rows.")
@@ -94,8 +95,8 @@ def analyze(
         examples = _examples(source, inventory, settings, problems)
     analysis = _write(folder, settings, tables, problems, examples)
     if mined.origin:
-        known = with_items(mined, inventory, analysis)
-        folder.write_toml(MINED, to_toml(known), comment=MINED_COMMENT)
+        counted = with_items(mined, inventory, analysis)
+        folder.write_toml(MINED, to_toml(counted), comment=MINED_COMMENT)
     return analysis
 
 
@@ -109,43 +110,44 @@ def _mine(
     if not settings.mine:
         return Patterns(), []
     progress("reading statements", 0, 1)
-    mine = PatternMiner(SchemaLookup(inventory))
+    miner = PatternMiner(SchemaLookup(inventory))
     try:
         if settings.logs:
-            origin, seconds = _mine_logs(folder, settings.logs, source.database, mine)
+            origin, seconds = _mine_logs(folder, settings.logs, source.database, miner)
         else:
             kept = kept_statements(source)
             origin, seconds = kept.origin, kept.window_seconds
             for ran in kept.statements:
-                mine.add(ran)
+                miner.add(ran)
     except PartitaError as error:
         if source.is_lost:
             raise
         return Patterns(), [AnalysisProblem(subject="patterns", reason=str(error))]
-    patterns = mine.patterns(seconds, origin)
+    patterns = miner.patterns(seconds, origin)
     folder.write_toml(MINED, to_toml(patterns), comment=MINED_COMMENT)
     progress("reading statements", 1, 1)
     return patterns, []
 
 
 def _mine_logs(
-    folder: Folder, logs: Iterable[str], database: str, mine: PatternMiner
+    folder: Folder, logs: Iterable[str], database: str, miner: PatternMiner
 ) -> tuple[str, float]:
-    """Where the statements come from, and over how many seconds they were logged."""
+    """Mines the log files. Returns a description of the origin, and the seconds that
+    the logs span."""
     first = last = None
     names: list[str] = []
     for pattern in logs:
-        found = sorted(glob(str(folder.path / pattern)))
-        if not found:
-            raise PartitaError(f"[analyze] logs names {pattern}, which is not there.")
-        for name in found:
-            names.append(name.rpartition("/")[2])
-            for entry in read_log(folder.path / name):
+        paths = sorted(glob(str(folder.path / pattern)))
+        if not paths:
+            raise PartitaError(f"[analyze] logs names {pattern}, which matches no file.")
+        for path in paths:
+            names.append(path.rpartition("/")[2])
+            for entry in read_log(folder.path / path):
                 if entry.moment is not None:
                     first = min(first or entry.moment, entry.moment)
                     last = max(last or entry.moment, entry.moment)
                 if is_of(entry, database):
-                    mine.add(RanStatement(entry.statement, 1, entry.rows, entry.examined))
+                    miner.add(RanStatement(entry.statement, 1, entry.rows, entry.examined))
     seconds = max(1.0, last - first) if first is not None and last is not None else 1.0
     return f"the statement logs {', '.join(names)}; rates are means over them", seconds
 
@@ -159,19 +161,22 @@ def _analyze_tables(
     problems: list[AnalysisProblem],
     progress: Progress,
 ) -> list[TableAnalysis]:
-    """One after the other; what is done when the source goes away is kept."""
+    """Analyzes one table after the other; if the connection is lost, the finished ones
+    are written."""
     readable = [table for table in inventory.tables if table.is_readable]
-    given = shares(readable, settings.sample)
+    sizes = shares(readable, settings.sample)
     analyzed: list[TableAnalysis] = []
-    done, total = 0, sum(given.values())
+    done, total = 0, sum(sizes.values())
     for table in readable:
-        share = given[table.name]
+        sample_size = sizes[table.name]
 
-        def watch(drawn: int, name: str = table.name, done: int = done, share: int = share) -> None:
-            progress(f"sampling {name}", done + min(drawn, share), total)
+        def watch(
+            drawn: int, name: str = table.name, done: int = done, sample_size: int = sample_size
+        ) -> None:
+            progress(f"sampling {name}", done + min(drawn, sample_size), total)
 
         watch(0)
-        sample = RowSample(source, table, [], share, settings.seed)
+        sample = RowSample(source, table, [], sample_size, settings.seed)
         try:
             analyzed.append(analyze_table(sample, patterns, watch))
         except SourceError as error:
@@ -182,7 +187,7 @@ def _analyze_tables(
                     f"{error} The figures of {len(analyzed)} of {len(readable)} tables are kept in"
                     f" {ANALYSIS}."
                 ) from error
-        done += share
+        done += sample_size
     progress("sampling", total, total)
     return analyzed
 
@@ -221,18 +226,18 @@ def _write(
 def analyze_table(
     sample: RowSample, patterns: list[AccessPattern], watch: Callable[[int], None]
 ) -> TableAnalysis:
-    """The figures of one table; `watch` is given how many rows of the sample were read."""
+    """Measures one table; `watch` is called with the number of sampled rows read so far."""
     table = sample.table
     keys = candidate_keys(table, patterns)
     sample.readings = readings(
         sample.source, table, {column for key in keys for column in key.columns}
     )
-    made, numbered = creation_column(table), numbered_column(table)
+    created, numbered = creation_column(table), numbered_column(table)
     figures = TableFigures(
         readings=sample.readings,
         keys=keys,
         expected=sample.size,
-        moments_of=made.name if made else None,
+        moments_of=created.name if created else None,
         numbers_of=numbered.name if numbered else None,
         seed=sample.seed,
     )
@@ -241,7 +246,7 @@ def analyze_table(
         watch(sample.drawn)
     rows = round(sample.rows_in_table)
     sizes = distribution(figures.sizes, sample.is_exact)
-    per_day, reason = growth(table, rows, made, figures.moments, figures.numbers, patterns)
+    per_day, reason = growth(table, rows, created, figures.moments, figures.numbers, patterns)
     return TableAnalysis(
         table=table.name,
         rows=rows,
@@ -272,5 +277,6 @@ def _confidence(sample: RowSample, interval: tuple[int, int] | None) -> str:
 
 
 def _rule_of_three(drawn: int) -> str:
-    """What was not seen in n draws has, with 95% confidence, a share of at most 3 / n."""
+    """Applies the rule of three: with 95% confidence, what was absent from n draws has a share of
+    at most 3 / n."""
     return f"{min(100.0, 300 / max(drawn, 1)):.2g}%"

@@ -1,4 +1,4 @@
-"""Stage `plan`: what is there, how it belongs together, what suits, what is in the way."""
+"""Stage `plan`: reads the schema, relates its tables, and reports suitability and difficulties."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ PAGE = "plan.md"
 
 
 def plan(folder: Folder, *, ask: Ask | None = None, progress: Progress = silent) -> MigrationPlan:
-    """Read the source, and write `inventory.json`, `plan.json` and `plan.md`."""
+    """Reads the source, and writes `inventory.json`, `plan.json` and `plan.md`."""
     goals = folder.section("goals", Goals)
     with connect(folder, ask) as source:
-        found = reflect(source, progress)
-        checks = check_server(source, found)
-        ask_collations(folder, source, found, progress)
-    if not found.tables:
-        raise PartitaError(_nothing(found))
-    inventory = replace(found, relationships=relate(found.tables))
+        schema = reflect(source, progress)
+        checks = check_server(source, schema)
+        ask_collations(folder, source, schema, progress)
+    if not schema.tables:
+        raise PartitaError(_nothing(schema))
+    inventory = replace(schema, relationships=relate(schema.tables))
     folder.write_json(INVENTORY, inventory)
     planned = plan_inventory(inventory, goals, checks)
     folder.write_json(PLAN, planned)

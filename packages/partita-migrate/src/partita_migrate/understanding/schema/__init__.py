@@ -1,1 +1,2 @@
-"""The schema of a source: tables, columns, foreign keys, and how they belong together."""
+"""The schema of a source: tables, columns and foreign keys, how they relate, and how
+text compares."""

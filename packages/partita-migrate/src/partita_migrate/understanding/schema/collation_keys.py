@@ -1,10 +1,10 @@
-"""From the weights by which a server compares to texts that sort by their bytes as they do.
+"""Turns a collation's weights into texts for keys whose bytes sort as the server sorts.
 
-A text's weights are those of its letters, and a server compares two texts weight by weight. So each
-weight gets a text, and none begins where a lower one may go on. The first character that has a
-weight alone stands for it where characters and weights are in the same order: digits, Latin
-capitals, and most of every other script. What sorts between two of these is written as the one
-before it, `HIGH`, and a character that counts up.
+A server compares two texts weight by weight, so each weight gets a text, and no text is a prefix
+that a lower weight could continue. A weight is written as the first character that has it alone, as
+long as characters and weights are in the same order: that covers digits, Latin capitals and most of
+every other script. A weight between two of these is written as the character before it, `HIGH`, and
+a counter: the third weight after `A` that has no character of its own is `A`, U+10FFFF, `2`.
 """
 
 from __future__ import annotations
@@ -16,83 +16,88 @@ from itertools import pairwise
 from partita_migrate.understanding.schema.collations import HIGH, CharacterRun
 
 Weight = tuple[int, ...]
-"""One weight, or the two that make an ideograph's."""
+"""One weight, or the pair of weights that an ideograph has."""
 
 PLANE = 0x10000
 _KEPT = " -./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-"""Stand for themselves in keys, whatever else cannot then."""
-_WANTED: tuple[Callable[[int], bool], ...] = (
+"""These characters are written as themselves before all others."""
+_PREFERENCES: tuple[Callable[[int], bool], ...] = (
     set(map(ord, _KEPT)).__contains__,
     range(PLANE).__contains__,
     lambda code: True,
 )
 _LOWEST = "\0"
-"""Before the first character that stands for itself."""
+"""Stands before the first character that is written as itself."""
 _FIRST_COUNTER = ord("0")
 _SURROGATES = range(0xD800, 0xE000)
 _IMPLICIT = range(0xFB00, 0xFC00)
-"""First halves of weights that are computed from a code point: what follows belongs to them."""
-_OTHERS = 0xFBC0
-"""The first of them that are no ideographs."""
+"""First halves of weights that are computed from a code point; the second half follows."""
+_UNLISTED = 0xFBC0
+"""The first of them that are not ideographs."""
 _RUN_MIN = 8
 
 
 def texts_of(
     weights: Mapping[str, bytes], weight_bytes: int, beyond: bytes | None = None
 ) -> tuple[dict[str, str], list[CharacterRun]]:
-    """What stands in keys for each character, and for characters that are one letter together.
+    """Returns what each character, and each joined letter of several characters, becomes in keys.
 
-    `weights`: of every character of the first plane, of those beyond it that have one of their own,
-    and of several ones where these are more than their parts. All others beyond the first plane
-    weigh `beyond`, or are behind all in the order of their codes.
+    `weights` has every character of the first plane, the characters beyond it that have a weight of
+    their own, and the joined letters. All other characters beyond the first plane weigh `beyond`,
+    or if that is None, sort after everything else by their code.
     """
-    split = {one: _split(held, weight_bytes) for one, held in weights.items()}
+    split = {letter: _split(weighed, weight_bytes) for letter, weighed in weights.items()}
     alone: dict[Weight, int] = {}
-    for one in sorted(split, key=lambda one: (one not in _KEPT, one)):
-        if len(one) == len(split[one]) == 1:
-            alone.setdefault(split[one][0], ord(one))
-    others = _split(beyond or b"", weight_bytes)
-    ordered = sorted({weight for held in (*split.values(), others) for weight in held})
+    for letter in sorted(split, key=lambda letter: (letter not in _KEPT, letter)):
+        if len(letter) == len(split[letter]) == 1:
+            alone.setdefault(split[letter][0], ord(letter))
+    beyond_weights = _split(beyond or b"", weight_bytes)
+    ordered = sorted(
+        {weight for weighed in (*split.values(), beyond_weights) for weight in weighed}
+    )
     codes = [_own_code(weight, split) or alone.get(weight) for weight in ordered]
     texts = dict(zip(ordered, _texts(codes), strict=True))
-    written = {one: "".join(texts[weight] for weight in held) for one, held in split.items()}
+    written = {
+        letter: "".join(texts[weight] for weight in weighed) for letter, weighed in split.items()
+    }
     runs = []
     if beyond is not None:
-        text = "".join(texts[weight] for weight in others)
+        text = "".join(texts[weight] for weight in beyond_weights)
         runs = [CharacterRun(first=chr(PLANE), last=HIGH, text=text)]
     return _shortened(written, runs)
 
 
 def _own_code(weight: Weight, split: Mapping[str, tuple[Weight, ...]]) -> int | None:
-    """The character whose code a weight is made of: an ideograph, and not the radical like it."""
+    """Returns the character whose code the weight is computed from. Radicals that look like an
+    ideograph have its weight but not its code, and are not returned."""
     if len(weight) == 1:
         return None
     code = (weight[0] & 0x3F) << 15 | weight[1] & 0x7FFF
     if code > ord(HIGH):
         return None
-    is_unlisted = weight[0] >= _OTHERS and code >= PLANE and chr(code) not in split
+    is_unlisted = weight[0] >= _UNLISTED and code >= PLANE and chr(code) not in split
     return code if is_unlisted or split.get(chr(code)) == (weight,) else None
 
 
-def _split(held: bytes, weight_bytes: int) -> tuple[Weight, ...]:
+def _split(weighed: bytes, weight_bytes: int) -> tuple[Weight, ...]:
     units = [
-        int.from_bytes(held[start : start + weight_bytes], "big")
-        for start in range(0, len(held), weight_bytes)
+        int.from_bytes(weighed[start : start + weight_bytes], "big")
+        for start in range(0, len(weighed), weight_bytes)
     ]
-    found: list[Weight] = []
+    weights: list[Weight] = []
     while units:
-        taken = 2 if weight_bytes == 2 and units[0] in _IMPLICIT else 1
-        found.append(tuple(units[:taken]))
-        del units[:taken]
-    return tuple(found)
+        length = 2 if weight_bytes == 2 and units[0] in _IMPLICIT else 1
+        weights.append(tuple(units[:length]))
+        del units[:length]
+    return tuple(weights)
 
 
 def _texts(codes: Sequence[int | None]) -> Iterator[str]:
-    """Of weights in their order; `codes`: the character that has each alone."""
+    """Yields the text of each weight in order. `codes` has the character with that weight alone."""
     members = set(_members(codes))
     before, counter = _LOWEST, _FIRST_COUNTER
-    for place, code in enumerate(codes):
-        if code is not None and place in members:
+    for position, code in enumerate(codes):
+        if code is not None and position in members:
             before, counter = chr(code), _FIRST_COUNTER
             yield before
             continue
@@ -101,78 +106,80 @@ def _texts(codes: Sequence[int | None]) -> Iterator[str]:
 
 
 def _members(codes: Sequence[int | None]) -> Iterator[int]:
-    """Places of the characters that stand for themselves: as many as rise together, first of those
-    that are wanted most."""
+    """Yields the positions of the characters that are written as themselves: as many as possible
+    whose codes rise together, the preferred ones first."""
     fixed = [(-1, ord(_LOWEST)), (len(codes), ord(HIGH))]
-    for is_wanted in _WANTED:
+    for is_preferred in _PREFERENCES:
         more = list(fixed)
         for (start, low), (end, high) in pairwise(fixed):
             more += _rising(
-                (place, code)
-                for place, code in enumerate(codes[start + 1 : end], start + 1)
-                if code is not None and low < code < high and is_wanted(code)
+                (position, code)
+                for position, code in enumerate(codes[start + 1 : end], start + 1)
+                if code is not None and low < code < high and is_preferred(code)
             )
         fixed = sorted(more)
-    return (place for place, _ in fixed)
+    return (position for position, _ in fixed)
 
 
 def _rising(pairs: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The longest part of some pairs whose second numbers rise."""
+    """Returns the longest subsequence whose second numbers rise (patience sorting)."""
     lowest_ends: list[int] = []
     ends: list[int] = []
-    known: list[tuple[int, int]] = []
+    candidates: list[tuple[int, int]] = []
     previous: list[int] = []
-    for place, code in pairs:
+    for position, code in pairs:
         length = bisect_left(lowest_ends, code)
         previous.append(ends[length - 1] if length else -1)
         lowest_ends[length : length + 1] = [code]
-        ends[length : length + 1] = [len(known)]
-        known.append((place, code))
-    found: list[tuple[int, int]] = []
+        ends[length : length + 1] = [len(candidates)]
+        candidates.append((position, code))
+    longest: list[tuple[int, int]] = []
     at = ends[-1] if ends else -1
     while at >= 0:
-        found.append(known[at])
+        longest.append(candidates[at])
         at = previous[at]
-    return found[::-1]
+    return longest[::-1]
 
 
 def _shortened(
-    texts: Mapping[str, str], known: list[CharacterRun]
+    texts: Mapping[str, str], beyond_runs: list[CharacterRun]
 ) -> tuple[dict[str, str], list[CharacterRun]]:
-    """Without what stands for itself, and with runs of neighbours that are written alike."""
-    beyond = [run.first for run in known]
+    """Drops what is written as itself, and joins neighbors with regular texts into runs."""
+    beyond = [run.first for run in beyond_runs]
     listed = {
-        one: text
-        for one, text in texts.items()
-        if text != one or any(one >= first for first in beyond)
+        character: text
+        for character, text in texts.items()
+        if text != character or any(character >= first for first in beyond)
     }
     runs: list[CharacterRun] = []
-    found: list[str] = []
-    for one in sorted(one for one in listed if len(one) == 1):
-        if found and not _continues(listed, found, one):
-            runs += _run(listed, found)
-            found = []
-        found.append(one)
-    runs += _run(listed, found)
-    for run in runs:
-        for code in range(ord(run.first), ord(run.last) + 1):
+    run: list[str] = []
+    for character in sorted(character for character in listed if len(character) == 1):
+        if run and not _continues(listed, run, character):
+            runs += _run(listed, run)
+            run = []
+        run.append(character)
+    runs += _run(listed, run)
+    for character_run in runs:
+        for code in range(ord(character_run.first), ord(character_run.last) + 1):
             del listed[chr(code)]
-    return dict(sorted(listed.items())), runs + known
+    return dict(sorted(listed.items())), runs + beyond_runs
 
 
-def _run(listed: Mapping[str, str], found: Sequence[str]) -> list[CharacterRun]:
-    if len(found) < _RUN_MIN:
+def _run(listed: Mapping[str, str], characters: Sequence[str]) -> list[CharacterRun]:
+    if len(characters) < _RUN_MIN:
         return []
-    text = listed[found[0]]
-    if text == listed[found[-1]]:
-        return [CharacterRun(first=found[0], last=found[-1], text=text)]
-    return [CharacterRun(first=found[0], last=found[-1], text=text[:-1], counts_from=text[-1])]
+    text = listed[characters[0]]
+    if text == listed[characters[-1]]:
+        return [CharacterRun(first=characters[0], last=characters[-1], text=text)]
+    return [
+        CharacterRun(first=characters[0], last=characters[-1], text=text[:-1], counts_from=text[-1])
+    ]
 
 
-def _continues(listed: Mapping[str, str], found: Sequence[str], one: str) -> bool:
-    first, last, text = listed[found[0]], listed[found[-1]], listed[one]
-    if ord(one) != ord(found[-1]) + 1:
+def _continues(listed: Mapping[str, str], run: Sequence[str], character: str) -> bool:
+    first, last, text = listed[run[0]], listed[run[-1]], listed[character]
+    if ord(character) != ord(run[-1]) + 1:
         return False
-    is_same = text == last and (len(found) == 1 or first == last)
+    is_same = text == last and (len(run) == 1 or first == last)
     is_next = bool(text and last) and text[:-1] == last[:-1] and ord(text[-1]) == ord(last[-1]) + 1
-    return is_same or (is_next and (len(found) == 1 or first != last))
+    return is_same or (is_next and (len(run) == 1 or first != last))

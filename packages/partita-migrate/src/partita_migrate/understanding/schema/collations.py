@@ -1,16 +1,18 @@
-"""How a server's collations compare texts, as keys say it: `collations/NAME.json` in a folder.
+"""How keys express a server's collation: `collations/NAME.json` in a migration folder.
 
-Each character has a text that stands for it in keys. Keys are equal exactly when the server takes
-values for equal, and sort by their bytes as it sorts. A program in any language can do the same:
+Each character has a text that replaces it in keys. Two keys are equal exactly when the server
+treats the two values as equal, and their bytes sort as the server sorts the values. A program in
+any language can write the same keys:
 
-1. Characters that are one letter together (more than one in `texts`) are taken together, the
-   longest first.
-2. A letter becomes what `texts` has for it, else what its run in `runs` says, else itself. What the
-   collation ignores becomes nothing.
-3. With PAD SPACE, blanks at the end are cut off, and an empty text is one blank. A letter before a
-   control character (a tab, a line feed), also with blanks between them, comes before the same
-   letter at the end: the last character of its text counts down by one, and U+10FFFF stands behind
-   it, twice where the text is one character.
+1. Several characters that sort as one letter (entries of `texts` with more than one character)
+   are replaced together, the longest first.
+2. A letter becomes its text in `texts`, otherwise what its run in `runs` says, otherwise itself.
+   What the collation ignores becomes nothing.
+3. With PAD SPACE, trailing blanks are cut off, and an empty text becomes one blank. A letter in
+   front of a control character (a tab, a line feed), or in front of blanks and then a control
+   character, sorts before the same letter at the end of a text. It is written one lower: the last
+   character of its text is replaced by its predecessor, and U+10FFFF is appended, twice if the
+   text is one character.
 """
 
 from __future__ import annotations
@@ -25,48 +27,50 @@ from partita_migrate.workspace.migration_folder import Folder
 
 COLLATIONS = "collations"
 HIGH = "\U0010ffff"
-"""Sorts behind every text that a character becomes."""
+"""Sorts after every text that a character becomes."""
 
 Pad = Literal["", "PAD SPACE", "NO PAD"]
-"""As MySQL calls it; CHAR of PostgreSQL and RTRIM of SQLite are PAD SPACE."""
+"""MySQL's terms. PostgreSQL's CHAR and SQLite's RTRIM are PAD SPACE as well."""
 
 
 class CharacterRun(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Neighbours that become `text`, each with a character behind it that counts up."""
+    """Consecutive characters that become `text`, each followed by a character that counts up."""
 
     first: str
     last: str
     text: str = ""
     counts_from: str = ""
-    """The character of the first; empty when all become the same."""
+    """What follows `text` for the first character; empty when all become the same text."""
 
 
 class Collation(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The file."""
+    """The content of `collations/NAME.json`."""
 
     name: str
     server: str
-    """Which version was asked."""
+    """Version of the server that the weights were read from."""
     not_in_keys: str = ""
-    """Why keys cannot say how it compares."""
+    """The reason why keys cannot express this collation; empty when they can."""
     pad: Pad = ""
     texts: dict[str, str] = field(default_factory=dict)
     runs: list[CharacterRun] = field(default_factory=list)
 
 
 class _Texts(dict[int, str]):
-    """By code point, as `str.translate` asks for them."""
+    """The text of every code point, computed when `str.translate` first asks for it."""
 
     def __init__(self, collation: Collation) -> None:
-        super().__init__({ord(one): text for one, text in collation.texts.items() if len(one) == 1})
+        super().__init__(
+            {ord(letter): text for letter, text in collation.texts.items() if len(letter) == 1}
+        )
         self._runs = sorted(collation.runs, key=lambda run: run.first)
         self._firsts = [ord(run.first) for run in self._runs]
 
     def __missing__(self, code: int) -> str:
-        place = bisect_right(self._firsts, code) - 1
+        index = bisect_right(self._firsts, code) - 1
         text = chr(code)
-        if place >= 0 and code <= ord(self._runs[place].last):
-            run = self._runs[place]
+        if index >= 0 and code <= ord(self._runs[index].last):
+            run = self._runs[index]
             text = run.text
             if run.counts_from:
                 text += chr(ord(run.counts_from) + code - ord(run.first))
@@ -79,26 +83,37 @@ _BEFORE_BLANK = re.compile("[\0-\x1f]")
 
 
 class CollationFolding:
-    """What the texts of a collation become in keys."""
+    """Turns a text into the form that it has in keys."""
 
     def __init__(self, collation: Collation) -> None:
         self.collation = collation
         self._texts = _Texts(collation)
-        self._joined = {one: text for one, text in collation.texts.items() if len(one) > 1}
+        self._joined = {letter: text for letter, text in collation.texts.items() if len(letter) > 1}
         longest_first = sorted(self._joined, key=len, reverse=True)
         self._joins = re.compile("|".join(map(re.escape, longest_first))) if self._joined else None
         self._is_padded = collation.pad == "PAD SPACE"
         self._odd = self._odd_ascii()
 
     def _odd_ascii(self) -> re.Pattern[str] | None:
-        """What of ASCII is more than capitals in keys: most texts have none of it. None where case
-        counts, or two characters are one letter."""
-        known = list(map(chr, range(0x80)))
-        if any(one.isascii() for one in self._joined):
+        """Finds the ASCII characters whose form is not simply the capital letter.
+
+        Most texts contain none of them and take a short cut. Returns None where the short cut does
+        not hold: case counts, or two ASCII characters sort as one letter.
+        """
+        ascii_characters = list(map(chr, range(0x80)))
+        if any(letter.isascii() for letter in self._joined):
             return None
-        if any(self._texts[ord(one)] != one.upper() for one in known if one.isalnum()):
+        if any(
+            self._texts[ord(character)] != character.upper()
+            for character in ascii_characters
+            if character.isalnum()
+        ):
             return None
-        odd = [one for one in known if one < " " or self._texts[ord(one)] != one.upper()]
+        odd = [
+            character
+            for character in ascii_characters
+            if character < " " or self._texts[ord(character)] != character.upper()
+        ]
         return re.compile(f"[{re.escape(''.join(odd))}]")
 
     def __call__(self, text: str) -> str:
@@ -112,48 +127,57 @@ class CollationFolding:
         return (written.rstrip(" ") or " ") if self._is_padded else written
 
     def unpadded(self, text: str) -> str:
-        """With NO PAD."""
+        """Returns the form that the text would have with NO PAD."""
         if self._joins is not None and self._joins.search(text):
             return self._with_joined(self._joins, text)
         return text.translate(self._texts)
 
     def _lowered(self, written: str) -> str:
-        """Letters before what sorts before a blank, which PAD SPACE has behind the last one."""
+        """Lowers letters in front of what sorts before a blank. PAD SPACE compares as if blanks
+        followed the end of a text, so a letter at the end is followed by a blank and sorts later.
+        """
         if not self._is_padded or not _BEFORE_BLANK.search(written):
             return written
-        found: list[str] = []
+        lowered: list[str] = []
         is_lower = False
         for letter in reversed(_LETTER.findall(written.rstrip(" "))):
-            found.append(_below(letter) if is_lower else letter)
+            lowered.append(_below(letter) if is_lower else letter)
             if letter != " ":
                 is_lower = letter < " "
-        return "".join(reversed(found))
+        return "".join(reversed(lowered))
 
     def _mark(self, match: re.Match[str]) -> str:
         return self._texts[ord(match[0])]
 
     def _with_joined(self, joins: re.Pattern[str], text: str) -> str:
-        found, place = "", 0
+        folded, start = "", 0
         for match in joins.finditer(text):
-            found += text[place : match.start()].translate(self._texts) + self._joined[match[0]]
-            place = match.end()
-        return found + text[place:].translate(self._texts)
+            folded += text[start : match.start()].translate(self._texts) + self._joined[match[0]]
+            start = match.end()
+        return folded + text[start:].translate(self._texts)
 
     def is_beginning(self, start: str, text: str) -> bool:
-        """As LIKE compares: character by character, and no two of them as one letter."""
+        """True when LIKE finds `text` by its beginning: it compares character by character and
+        never joins two of them into one letter."""
         return len(start) <= len(text) and all(
-            self._texts[ord(one)] == self._texts[ord(other)]
-            for one, other in zip(start, text, strict=False)
+            self._texts[ord(character)] == self._texts[ord(other)]
+            for character, other in zip(start, text, strict=False)
         )
 
     def ends_of_beginning(self, start: str) -> tuple[str, str] | None:
-        """Between which keys lie the texts that LIKE finds by their beginning, among others.
+        """Returns two keys between which all texts lie that LIKE finds by their beginning, among
+        others.
 
-        None where a text of them may be elsewhere, because its characters join with the next.
+        Returns None where such a text may lie elsewhere, because its characters may join with the
+        next.
         """
-        joined = {self._texts[ord(one)] for one in "".join(self._joined)}
-        texts = [self._texts[ord(one)] for one in start]
-        if not all(texts) or joined & {*texts} or any(ord(one) > 0xFFFF for one in start):
+        joined = {self._texts[ord(character)] for character in "".join(self._joined)}
+        texts = [self._texts[ord(character)] for character in start]
+        if (
+            not all(texts)
+            or joined & {*texts}
+            or any(ord(character) > 0xFFFF for character in start)
+        ):
             return None
         written = "".join(texts)
         if _BEFORE_BLANK.search(written) or not written.strip(" "):
@@ -164,13 +188,14 @@ class CollationFolding:
 
 
 def _below(letter: str) -> str:
+    """Returns a text that sorts directly before this letter and after everything lower."""
     code = ord(letter[-1]) - 1
     below = letter[:-1] + chr(0xD7FF if code == 0xDFFF else code) + HIGH
     return below if len(letter) > 1 else below + HIGH
 
 
 FOLDINGS: dict[str, CollationFolding] = {}
-"""By collation: those of the folder that this process works in."""
+"""The collations of the folder that this process works in."""
 _NOT_IN_KEYS: dict[str, str] = {}
 
 
@@ -185,7 +210,7 @@ def register_collation(collation: Collation) -> None:
 
 def why_not_in_keys(collation: str) -> str:
     return _NOT_IN_KEYS.get(collation) or (
-        f"{collation_file(collation)} is not there: run `partita migrate plan` again"
+        f"{collation_file(collation)} is missing: run `partita migrate plan` again"
     )
 
 

@@ -1,6 +1,6 @@
-"""Columns of the source as people write them, and the joins between them.
+"""Parses and prints columns of the source, and joins between tables, as people write them.
 
-`table.column` is a column; `a.x = b.y` is a join, from the rows of one table to those of another.
+`table.column` is a column. `a.x = b.y` is a join from rows of one table to rows of another.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from functools import lru_cache
 from typing import NamedTuple
 
 PARSED_MAX = 10_000
-"""Texts of a model that are parsed once: items are made of them row by row."""
+"""Size of the parser's cache: items are made row by row from the same few texts."""
 QUOTED = r'"(?:[^"]|"")*"'
 _REF = re.compile(rf'(?:({QUOTED})|(.*))\.(?:({QUOTED})|([^".]*))', re.DOTALL)
 _NEEDS_QUOTES = re.compile(r'[",={}:]|^\s|\s$|^$')
 
 
 class ColumnRef(NamedTuple):
-    """A column of the source: `table.column`, with quotes around a name that would not end where
-    it does, such as `table."a.b"`."""
+    """A column of the source. Names that contain a dot or other syntax are quoted:
+    `table."a.b"`."""
 
     table: str
     column: str
@@ -34,11 +34,12 @@ class ColumnRef(NamedTuple):
 
 @lru_cache(PARSED_MAX)
 def _parsed(text: str) -> ColumnRef:
-    # A PostgreSQL table outside `public` has a dot in its name: the column is the last part.
-    found = _REF.fullmatch(text)
-    if found is None:
+    # A PostgreSQL table outside `public` has a dot in its name, so the column is what follows the
+    # last dot.
+    match = _REF.fullmatch(text)
+    if match is None:
         return ColumnRef("", _unquoted(text))
-    return ColumnRef(_unquoted(found[1] or found[2]), _unquoted(found[3] or found[4]))
+    return ColumnRef(_unquoted(match[1] or match[2]), _unquoted(match[3] or match[4]))
 
 
 def _quoted(name: str, *, is_column: bool = False) -> str:
@@ -59,7 +60,7 @@ def qualified(table: str, name: str) -> ColumnRef:
 
 
 class ForeignKeyJoin(NamedTuple):
-    """A foreign key, followed in either direction: rows of `after` that match one of `before`."""
+    """A foreign key followed in either direction: each row of `before` leads to rows of `after`."""
 
     before: list[ColumnRef]
     after: list[ColumnRef]
@@ -67,12 +68,13 @@ class ForeignKeyJoin(NamedTuple):
 
 @lru_cache(PARSED_MAX)
 def parse_join(text: str) -> ForeignKeyJoin | None:
-    """ "a.x = b.y"; the columns of a longer key are separated by commas."""
+    """Parses "a.x = b.y"; the columns of a composite key are separated by commas. Returns None for
+    a text that is not a join."""
     sides = _outside_quotes(" = ", text)
     if len(sides) != 2:
         return None
     before, after = (
-        [ColumnRef.parse(quote) for quote in _outside_quotes(", *", side)] for side in sides
+        [ColumnRef.parse(column) for column in _outside_quotes(", *", side)] for side in sides
     )
     return ForeignKeyJoin(before, after) if len(before) == len(after) else None
 

@@ -1,4 +1,4 @@
-"""The graph of foreign keys: who refers to whom, and which columns mean the same thing."""
+"""The graph of foreign keys: which tables refer to which, and which columns hold the same value."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from partita_migrate.understanding.schema.join_paths import ForeignKeyLink
 
 
 class SchemaGraph:
-    """An inventory with its foreign keys followed in both directions."""
+    """An inventory whose foreign keys can be followed in both directions."""
 
     def __init__(
         self,
@@ -20,7 +20,8 @@ class SchemaGraph:
         exclude: list[str] | None = None,
         preferred: Iterable[str] = (),
     ) -> None:
-        """`preferred`: tables and columns; of several ways to a table, those through them first."""
+        """Builds the graph. `preferred` holds tables and columns; of several links to the same
+        table, those through preferred ones come first."""
         kept = [
             table
             for table in inventory.tables
@@ -31,7 +32,7 @@ class SchemaGraph:
         self.inventory = inventory
         self.tables = {table.name: table for table in kept}
         self.natural: Mapping[ColumnRef, ColumnRef] = {}
-        """A surrogate key's column, and the one that stands for it everywhere."""
+        """Maps the column of a surrogate key to the column that replaces it everywhere."""
         self._columns = {
             ColumnRef(table.name, column.name): column for table in kept for column in table.columns
         }
@@ -45,7 +46,7 @@ class SchemaGraph:
         self._origins: dict[ColumnRef, ColumnRef] = {}
 
     def with_natural_keys(self, natural: Mapping[ColumnRef, ColumnRef]) -> SchemaGraph:
-        """The same graph, with natural keys in place of surrogate ones."""
+        """Returns a copy of the graph in which natural keys replace surrogate keys."""
         other = copy(self)
         other.natural = natural
         return other
@@ -57,7 +58,8 @@ class SchemaGraph:
         return self._columns.get(ref)
 
     def parents(self, table: str) -> list[ForeignKeyLink]:
-        """What a row belongs to: by its primary key first, and by what may be absent last."""
+        """Returns the links to what a row belongs to: those in its primary key first, nullable ones
+        last."""
         return self._parents[table]
 
     def children(self, table: str) -> list[ForeignKeyLink]:
@@ -67,7 +69,7 @@ class SchemaGraph:
         links = [
             ForeignKeyLink(table.name, key)
             for key in table.foreign_keys
-            # SQLite takes foreign keys that do not fit what they refer to.
+            # SQLite accepts foreign keys that do not match the columns they refer to.
             if key.referenced_table in self.tables
             and len(key.columns) == len(key.referenced_columns)
         ]
@@ -76,52 +78,54 @@ class SchemaGraph:
             key=lambda link: (
                 not self._preferred & {link.child, link.parent, *link.columns},
                 not self.is_identifying(link),
-                self._may_lack(link),
+                self._is_optional(link),
             ),
         )
 
     def is_identifying(self, link: ForeignKeyLink) -> bool:
         return set(link.key.columns) <= set(self.table(link.child).primary_key)
 
-    def _may_lack(self, link: ForeignKeyLink) -> bool:
+    def _is_optional(self, link: ForeignKeyLink) -> bool:
         columns = [self.column(ColumnRef(link.child, name)) for name in link.key.columns]
         return any(column is not None and column.is_nullable for column in columns)
 
     def path_up(self, child: str, parent: str) -> list[ForeignKeyLink] | None:
-        """The fewest foreign keys from a row to the one row of `parent` that it belongs to."""
+        """Returns the shortest chain of foreign keys from a row to its row of `parent`, or None."""
         if child == parent:
             return []
-        found: dict[str, list[ForeignKeyLink]] = {child: []}
+        paths: dict[str, list[ForeignKeyLink]] = {child: []}
         waiting = deque([child])
         while waiting:
             table = waiting.popleft()
             for link in self.parents(table):
-                if link.parent not in found:
-                    found[link.parent] = [*found[table], link]
+                if link.parent not in paths:
+                    paths[link.parent] = [*paths[table], link]
                     waiting.append(link.parent)
-        return found.get(parent)
+        return paths.get(parent)
 
     def sides(self, table: str) -> tuple[ForeignKeyLink, ForeignKeyLink] | None:
-        """The two foreign keys of an intersection table, in the order of its primary key."""
+        """Returns the two foreign keys of an intersection table in the order of its primary key, or
+        None."""
         key = self.table(table).primary_key
-        within = [link for link in self.parents(table) if set(link.key.columns) <= set(key)]
-        if len(within) != 2 or {name for link in within for name in link.key.columns} != set(key):
+        links = [link for link in self.parents(table) if set(link.key.columns) <= set(key)]
+        if len(links) != 2 or {name for link in links for name in link.key.columns} != set(key):
             return None
-        within.sort(key=lambda link: min(key.index(name) for name in link.key.columns))
-        return within[0], within[1]
+        links.sort(key=lambda link: min(key.index(name) for name in link.key.columns))
+        return links[0], links[1]
 
     def unique_keys(self, table: str) -> list[list[str]]:
-        """The primary key first, then every unique index that has no conditions."""
-        found = self.table(table)
-        keys = [found.primary_key] if found.primary_key else []
-        for index in found.indexes:
+        """Returns the primary key first, then the columns of every unique index without a
+        condition."""
+        source_table = self.table(table)
+        keys = [source_table.primary_key] if source_table.primary_key else []
+        for index in source_table.indexes:
             is_plain = index.is_unique and not index.expressions and not index.where
             if is_plain and index.columns and sorted(index.columns) not in map(sorted, keys):
                 keys.append(index.columns)
         return keys
 
     def link_of(self, ref: ColumnRef) -> ForeignKeyLink | None:
-        """The foreign key of one column that this column is."""
+        """Returns the single-column foreign key that this column is, or None."""
         if ref.table not in self.tables:
             return None
         return next(
@@ -129,52 +133,54 @@ class SchemaGraph:
         )
 
     def canonical(self, ref: ColumnRef) -> ColumnRef:
-        """The column that this one repeats; of a surrogate key, what stands for it."""
+        """Returns the column that this one repeats, or the natural key that replaces it."""
         origin = self.origin(ref)
         return self.natural.get(origin, origin)
 
     def origin(self, ref: ColumnRef) -> ColumnRef:
-        """The column that this one repeats, as far up as there is only one way to go.
+        """Follows foreign keys up to the column that this one repeats, as long as the way is
+        unambiguous.
 
-        Of two columns that lead to the same one, the nearer repeats it; the other may differ.
+        When two columns of a table lead to the same column, the nearer one repeats it; the other
+        may hold a different value.
         """
         if ref.table in self.tables and ref not in self._origins:
             self._find_origins(ref.table)
         return self._origins.get(ref, ref)
 
     def _find_origins(self, table: str) -> None:
-        ways: dict[ColumnRef, list[tuple[int, ColumnRef]]] = {}
+        sources: dict[ColumnRef, list[tuple[int, ColumnRef]]] = {}
         for column in self.table(table).columns:
             own = ColumnRef(table, column.name)
             end, steps = self._walk(own)
-            ways.setdefault(end, []).append((steps, own))
-        for end, found in ways.items():
-            nearest = min(steps for steps, _ in found)
-            for position, (steps, own) in enumerate(found):
-                is_first = all(other != nearest for other, _ in found[:position])
+            sources.setdefault(end, []).append((steps, own))
+        for end, repeating in sources.items():
+            nearest = min(steps for steps, _ in repeating)
+            for position, (steps, own) in enumerate(repeating):
+                is_first = all(other != nearest for other, _ in repeating[:position])
                 self._origins[own] = end if steps == nearest and is_first else own
 
     def _walk(self, ref: ColumnRef) -> tuple[ColumnRef, int]:
-        seen: set[ColumnRef] = set()
-        while ref not in seen:
-            seen.add(ref)
+        visited: set[ColumnRef] = set()
+        while ref not in visited:
+            visited.add(ref)
             ref = self._referenced(ref) or ref
-        return ref, len(seen)
+        return ref, len(visited)
 
     def _referenced(self, ref: ColumnRef) -> ColumnRef | None:
         if ref.table not in self.tables:
             return None
         for link in self.parents(ref.table):
-            if ref.column in link.key.columns and self._is_the_way(link):
+            if ref.column in link.key.columns and self._is_unambiguous(link):
                 position = link.key.columns.index(ref.column)
                 return ColumnRef(link.parent, link.key.referenced_columns[position])
         return None
 
-    def _is_the_way(self, link: ForeignKeyLink) -> bool:
-        """Whether a link means the row that its table belongs to, and no other.
+    def _is_unambiguous(self, link: ForeignKeyLink) -> bool:
+        """True when a link leads to the row that its table belongs to.
 
-        A table that refers twice to another means different rows; only one of the two may be a
-        part of its primary key.
+        A table with two foreign keys to another refers to different rows; then only the single one
+        that is part of the primary key counts.
         """
         if link.parent == link.child:
             return False

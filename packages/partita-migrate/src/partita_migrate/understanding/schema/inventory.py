@@ -1,4 +1,4 @@
-"""What a relational database holds: the words that all later stages share."""
+"""The inventory of a source database: tables, columns, keys and relationships, for all stages."""
 
 from __future__ import annotations
 
@@ -41,34 +41,35 @@ RelationshipKind = Literal[
 class SourceColumn(Struct, frozen=True, kw_only=True, omit_defaults=True):
     name: str
     type: str
-    """As the source writes it."""
+    """The type as the source writes it."""
     kind: ColumnKind
     is_nullable: bool = False
     is_auto_increment: bool = False
     is_generated: bool = False
-    """Computed from other columns by the database."""
+    """True when the database computes the column from others."""
     is_case_insensitive: bool = False
-    """A text whose collation takes "a" and "A" for the same."""
+    """True when the collation treats "a" and "A" as equal."""
     is_letter_by_letter: bool = False
-    """One of MySQL's (`_general_ci`) that takes a letter for another, and never for two."""
+    """True for MySQL's `_general_ci` collations, which compare letter by letter and never treat two
+    letters as equal to one."""
     pad: Pad = ""
-    """Whether blanks at the end of a text count when it is compared; empty where they do anyway."""
+    """Whether trailing blanks count in comparisons; empty where that question does not arise."""
     collation: str = ""
-    """By which a text is compared, where that is not by its bytes: of PostgreSQL, and of MySQL all
-    but `_bin` and `_general_ci`, whose order keys have without a file."""
+    """The collation of a text that is not compared by its bytes. Empty for MySQL's `_bin` and
+    `_general_ci`, whose order keys can express without a file."""
     length_max: int | None = None
     default: str | None = None
 
 
 COMPUTED = (
-    "the source computes it from other columns, which nobody does after the move; make it a column"
+    "the source computes it from other columns, and nothing will after the move; make it a column"
     " that the application writes"
 )
-"""Why nothing is found or sorted by a generated column, and no item holds it."""
+"""The reason why a generated column is in no item and no key."""
 
 
 def is_derived(column: SourceColumn) -> bool:
-    """Whether the source makes a column of others: nobody writes it."""
+    """True when the source fills the column itself: generated columns and tsvectors."""
     return column.is_generated or column.type.lower() == "tsvector"
 
 
@@ -78,7 +79,7 @@ class ForeignKey(Struct, frozen=True, kw_only=True, omit_defaults=True):
     referenced_columns: list[str]
     on_delete: str | None = None
     on_update: str | None = None
-    """Known of MySQL and MariaDB, whose logs do not tell what it does."""
+    """Only read from MySQL and MariaDB, whose logs do not show the rows that it changes."""
 
 
 class SourceIndex(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -86,33 +87,33 @@ class SourceIndex(Struct, frozen=True, kw_only=True, omit_defaults=True):
     columns: list[str]
     is_unique: bool = False
     expressions: list[str] = field(default_factory=list)
-    """What an index over expressions computes, as the source writes it."""
+    """The expressions of an index, as the source writes them."""
     where: str | None = None
     """The condition of a partial index."""
     kind: str | None = None
-    """When it is no B-tree: fulltext, spatial, gin, gist, hash ..."""
+    """The access method unless it is a B-tree: fulltext, spatial, gin, gist, hash, ..."""
 
 
 class SourceTable(Struct, frozen=True, kw_only=True, omit_defaults=True):
     name: str
-    """Unique here: "schema.table" outside the default schema."""
+    """Unique in the inventory: "schema.table" outside the default schema."""
     schema: str | None = None
-    """When it is not the default one."""
+    """None for the default schema."""
     columns: list[SourceColumn]
     primary_key: list[str] = field(default_factory=list)
     foreign_keys: list[ForeignKey] = field(default_factory=list)
     indexes: list[SourceIndex] = field(default_factory=list)
-    """Unique constraints are unique indexes here."""
+    """All indexes; a unique constraint is listed as a unique index."""
     triggers: list[str] = field(default_factory=list)
     rules: list[str] = field(default_factory=list)
-    """PostgreSQL: what rewrites a statement into others."""
+    """PostgreSQL: rules that rewrite a statement into others."""
     partitions: list[str] = field(default_factory=list)
     inherits: list[str] = field(default_factory=list)
-    """PostgreSQL: reading those tables reads the rows of this one too."""
+    """PostgreSQL: parents of this table; reading them returns its rows too."""
     is_inherited: bool = False
-    """PostgreSQL: others inherit from it, and only ONLY reads its own rows."""
+    """PostgreSQL: True when other tables inherit from it, so that its own rows need ONLY."""
     is_readable: bool = True
-    """False when the user of the connection has no right to select."""
+    """False when the user of the connection may not select from the table."""
     row_count: int = 0
     is_row_count_exact: bool = False
     data_bytes: int | None = None
@@ -125,14 +126,14 @@ class Relationship(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """For many-to-many the other side; for a hierarchy the same table."""
     parent_columns: list[str]
     child_columns: list[str]
-    """With a table between them, both are columns of that one."""
+    """When a table is in between, both lists are columns of that table."""
     through: str | None = None
-    """The intersection table of many-to-many, or the closure table of a hierarchy."""
+    """The intersection table of a many-to-many, or the closure table of a hierarchy."""
     is_optional: bool = False
 
 
 class SkippedObject(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What is in the source and not in the inventory, and why."""
+    """An object of the source that is not in the inventory, with the reason."""
 
     name: str
     reason: str
@@ -145,20 +146,20 @@ class Inventory(Struct, frozen=True, kw_only=True, omit_defaults=True):
     tables: list[SourceTable]
     views: list[str] = field(default_factory=list)
     analytical_views: list[str] = field(default_factory=list)
-    """Those of the views that group or aggregate."""
+    """The views that group or aggregate."""
     view_queries: dict[str, str] = field(default_factory=dict)
-    """What each view selects, in the words of the source."""
+    """The SELECT of each view, as the source prints it."""
     routines: list[str] = field(default_factory=list)
     skipped: list[SkippedObject] = field(default_factory=list)
     relationships: list[Relationship] = field(default_factory=list)
     keeps_references: bool = True
-    """Whether foreign keys are kept; in SQLite, each session of the application decides."""
+    """True when foreign keys are enforced; in SQLite each session of the application decides."""
 
     def table(self, name: str) -> SourceTable | None:
         return next((table for table in self.tables if table.name == name), None)
 
 
 def read_inventory(folder: Folder) -> Inventory:
-    """Keys are written as the folder's collations say from then on."""
+    """Reads the inventory, and registers the folder's collations for everything that makes keys."""
     read_collations(folder)
     return folder.read_json(INVENTORY, Inventory)

@@ -1,4 +1,4 @@
-"""How one table leads to another: by foreign keys, up or down, or by a table between them."""
+"""Join paths between tables: along foreign keys up or down, or through a table between them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from partita_migrate.understanding.schema.inventory import ForeignKey, Inventory
 
 
 class ForeignKeyLink(NamedTuple):
-    """A foreign key with the table that has it."""
+    """A foreign key together with the table that declares it."""
 
     child: str
     key: ForeignKey
@@ -20,11 +20,11 @@ class ForeignKeyLink(NamedTuple):
 
     @property
     def columns(self) -> list[str]:
-        """As people name them, with their table."""
+        """Returns the columns as people write them, e.g. `orders.customer_id`."""
         return [str(ref) for ref in self._child_refs()]
 
     def pairs(self) -> set[frozenset[str]]:
-        """The columns that a join by this foreign key compares."""
+        """Returns the pairs of columns that a join along this foreign key compares."""
         sides = zip(self._child_refs(), self._parent_refs(), strict=False)
         return {frozenset((str(child), str(parent))) for child, parent in sides}
 
@@ -42,7 +42,7 @@ class ForeignKeyLink(NamedTuple):
 
 
 def self_reference(table: SourceTable, column: str) -> ForeignKeyLink | None:
-    """The foreign key of one column by which a table refers to itself."""
+    """Returns the single-column foreign key by which a table refers to itself, or None."""
     return next(
         (
             ForeignKeyLink(table.name, key)
@@ -72,13 +72,14 @@ class JoinPaths:
         }
 
     def between(self, table: str, other: str) -> list[JoinPath]:
-        """Up, and down, else through the tables that refer to both."""
+        """Returns paths up or down; if there are none, paths through a table that
+        refers to both."""
         direct = [*self._up(table, other), *self._up(other, table)]
         shortest = min(map(len, direct), default=0)
-        found = [path for path in direct if len(path) == shortest]
-        belonging = [path for path in found if all(map(self._is_identifying, path))]
-        # A row belongs to what its primary key names; other references are to other rows.
-        return (belonging if len(belonging) == 1 else found) or [
+        shortest_paths = [path for path in direct if len(path) == shortest]
+        identifying = [path for path in shortest_paths if all(map(self._is_identifying, path))]
+        # A row belongs to the rows in its primary key; other foreign keys lead to unrelated rows.
+        return (identifying if len(identifying) == 1 else shortest_paths) or [
             [first, second]
             for links in self.links.values()
             for first in links
@@ -90,35 +91,35 @@ class JoinPaths:
         return set(link.key.columns) <= self.keys[link.child]
 
     def _up(self, child: str, parent: str) -> list[JoinPath]:
-        """All paths with the fewest foreign keys."""
+        """Returns all paths up with the fewest foreign keys."""
         reached: list[JoinPath] = [[link] for link in self.links[child]]
-        seen = {child}
+        visited = {child}
         while reached:
-            found = [path for path in reached if path[-1].parent == parent]
-            if found:
-                return found
-            seen |= {path[-1].parent for path in reached}
+            complete = [path for path in reached if path[-1].parent == parent]
+            if complete:
+                return complete
+            visited |= {path[-1].parent for path in reached}
             reached = [
                 [*path, link]
                 for path in reached
                 for link in self.links[path[-1].parent]
-                if link.parent not in seen
+                if link.parent not in visited
             ]
         return []
 
 
 def paths_through(paths: list[JoinPath], through: list[str]) -> list[JoinPath]:
-    """Those that go through a table or a column of a pattern; all when it names none of theirs."""
+    """Returns the paths through a table or column that a pattern names, or all if none matches."""
     return [path for path in paths if _goes_through(path, through)] or paths
 
 
 def _goes_through(path: JoinPath, through: list[str]) -> bool:
     inner = {link.child for link in path} | {link.parent for link in path[:-1]}
-    return any(one in inner or any(one in link.columns for link in path) for one in through)
+    return any(name in inner or any(name in link.columns for link in path) for name in through)
 
 
 def distinguishing_names(paths: list[JoinPath]) -> list[str]:
-    """What each path has and no other: the table between, or the column that it begins with."""
+    """Returns a name for each path that no other path has: the table between, or a column."""
     tables = [path[0].child for path in paths]
     if len(set(tables)) == len(tables):
         return tables

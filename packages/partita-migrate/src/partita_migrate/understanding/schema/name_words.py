@@ -1,4 +1,4 @@
-"""The words in the names of tables and columns."""
+"""Splits the names of tables and columns into words."""
 
 from __future__ import annotations
 
@@ -21,28 +21,29 @@ _IRREGULAR = {
 
 
 def words(name: str) -> list[str]:
-    """customer_id, CustomerID and customerId are the same two words."""
+    """Returns the words of a name: customer_id, CustomerID and customerId all give customer, id."""
     return [part for part in name_parts(name) if part.isascii() and part.isalpha()]
 
 
 def name_parts(name: str) -> list[str]:
-    """The words and numbers of a name, in lower case; of one without any, the name itself."""
+    """Returns the words and numbers of a name in lower case, or the name itself if it
+    has neither."""
     return [word.lower() for word in _PARTS.findall(name)] or [name.lower()]
 
 
 def singular(word: str) -> str:
-    """Of the last word of a name: `metric_versions` gives `metric_version`."""
+    """Makes the last word of a name singular: `metric_versions` gives `metric_version`."""
     match = re.search(r"[A-Za-z]+$", word)
     if match is None:
         return word
     start, last = word[: match.start()], match[0]
     lower = last.lower()
-    for plural, one in _IRREGULAR.items():
+    for plural, singular_form in _IRREGULAR.items():
         if lower.endswith(plural):
-            return start + last[: len(last) - len(plural)] + one
-    for ending, instead in (("ies", "y"), ("sses", "ss"), ("xes", "x"), ("ches", "ch")):
+            return start + last[: len(last) - len(plural)] + singular_form
+    for ending, replacement in (("ies", "y"), ("sses", "ss"), ("xes", "x"), ("ches", "ch")):
         if lower.endswith(ending) and len(last) > len(ending) + 1:
-            return start + last[: -len(ending)] + instead
+            return start + last[: -len(ending)] + replacement
     if lower.endswith("s") and not lower.endswith(("ss", "us", "is")) and len(last) > 2:
         return start + last[:-1]
     return word

@@ -1,7 +1,7 @@
-"""How tables belong together, worked out from keys, unique indexes and shapes alone.
+"""Derives relationships from primary keys, foreign keys, unique indexes and column names.
 
-Each foreign key is one relationship, and says how many rows may stand on its far side. What two
-foreign keys make together, a many-to-many or a closure of a hierarchy, comes on top.
+Each foreign key is one relationship, whose kind says how many rows can be on the far side. Two
+foreign keys of one table can form another one: a many-to-many, or the closure of a hierarchy.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from partita_migrate.understanding.schema.inventory import (
 from partita_migrate.understanding.schema.name_words import words
 
 LOOKUP_COLUMNS_MAX = 3
-"""A key and what it stands for, dates of change aside."""
+"""A lookup table has a key and what it stands for; dates of change are not counted."""
 LOOKUP_ROWS_MAX = 1000
 LOOKUP_ROWS_PER_ENTRY_MIN = 10
 EAV_COLUMNS_MAX = 7
-"""Besides its values, of which it may have one for each type."""
+"""Columns besides the values; an EAV table may have one value column per type."""
 
 ATTRIBUTE_WORDS = {"attribute", "attr", "key", "property", "field", "param", "parameter", "option"}
 ATTRIBUTE_NAMES = {"name", "code"}
-"""An attribute only as the whole of a column's name: `customer_name` is a value like others."""
+"""These words mean an attribute only as a whole name: `customer_name` is an ordinary value."""
 VALUE_WORDS = {"value", "val"}
 ANCESTOR_WORDS = {"ancestor", "descendant", "descendent"}
 DEPTH_WORDS = {"depth", "distance", "level", "length", "hops"}
@@ -37,13 +37,19 @@ CHANGE_WORDS = {"created", "updated", "modified", "update", "last", "timestamp",
 
 
 def relate(tables: list[SourceTable]) -> list[Relationship]:
-    """All relationships, in the order of their tables."""
+    """Returns all relationships, in the order of their tables."""
     graph = _Graph(tables)
-    found = [graph.of_foreign_key(table, key) for table, key in graph.foreign_keys()]
-    found += [pair for table in tables for pair in graph.of_intersection(table)]
+    relationships = [graph.of_foreign_key(table, key) for table, key in graph.foreign_keys()]
+    relationships += [pair for table in tables for pair in graph.of_intersection(table)]
     return sorted(
-        found,
-        key=lambda one: (one.parent, one.child, one.through or "", one.kind, one.child_columns),
+        relationships,
+        key=lambda link: (
+            link.parent,
+            link.child,
+            link.through or "",
+            link.kind,
+            link.child_columns,
+        ),
     )
 
 
@@ -64,7 +70,7 @@ class _Graph:
         }
 
     def foreign_keys(self) -> Iterator[tuple[SourceTable, ForeignKey]]:
-        """Those whose both ends are in the inventory."""
+        """Yields the foreign keys whose both ends are in the inventory."""
         for table in self.tables.values():
             for key in table.foreign_keys:
                 if key.referenced_table in self.tables:
@@ -105,15 +111,16 @@ class _Graph:
             )
 
     def _pairs(self, table: SourceTable) -> list[tuple[ForeignKey, ForeignKey]]:
-        """Foreign keys of a table that exists to bring their two sides together."""
+        """Returns pairs of foreign keys if the table exists to connect their two sides."""
         keys = [key for key in table.foreign_keys if key.referenced_table in self.tables]
-        inside = _pairs_within(keys, table.primary_key)
-        if inside or self._is_referenced(table):
-            return inside
-        # With a number of its own, another key brings them together, or there is nothing else.
+        pairs = _pairs_within(keys, table.primary_key)
+        if pairs or self._is_referenced(table):
+            return pairs
+        # With a surrogate key, a unique index connects the two sides, or the table has no other
+        # data.
         for index in table.indexes:
-            if is_plainly_unique(index) and (inside := _pairs_within(keys, index.columns)):
-                return inside
+            if is_plainly_unique(index) and (pairs := _pairs_within(keys, index.columns)):
+                return pairs
         is_bare = len(keys) == 2 and not _payload(table) and len(table.primary_key) < 2
         named = [name for key in keys for name in key.columns]
         return _pairs_within(keys, named) if is_bare else []
@@ -122,7 +129,7 @@ class _Graph:
         return bool(self.children[table.name])
 
     def _is_lookup(self, table: SourceTable) -> bool:
-        """Few short rows that many others point at: a status, a language, a country."""
+        """True for a few short rows that many others refer to: statuses, languages, countries."""
         if table.name in self.sides or len(table.primary_key) != 1:
             return False
         if any(key.referenced_table != table.name for key in table.foreign_keys):
@@ -130,9 +137,9 @@ class _Graph:
         kept = [column for column in table.columns if not is_date_of_change(column)]
         if len(kept) > LOOKUP_COLUMNS_MAX or table.row_count > LOOKUP_ROWS_MAX:
             return False
-        pointing = self.children[table.name]
-        rows = sum(child.row_count for child, _ in pointing)
-        return len(pointing) >= 2 or rows >= LOOKUP_ROWS_PER_ENTRY_MIN * max(table.row_count, 1)
+        referring = self.children[table.name]
+        rows = sum(child.row_count for child, _ in referring)
+        return len(referring) >= 2 or rows >= LOOKUP_ROWS_PER_ENTRY_MIN * max(table.row_count, 1)
 
 
 def is_nullable(table: SourceTable, columns: list[str]) -> bool:
@@ -140,7 +147,7 @@ def is_nullable(table: SourceTable, columns: list[str]) -> bool:
 
 
 def is_unique(table: SourceTable, columns: Collection[str]) -> bool:
-    """Whether no two rows can have the same values in these columns."""
+    """True when no two rows can have the same values in these columns."""
     keys = [
         table.primary_key,
         *(index.columns for index in table.indexes if is_plainly_unique(index)),
@@ -149,7 +156,7 @@ def is_unique(table: SourceTable, columns: Collection[str]) -> bool:
 
 
 def is_plainly_unique(index: SourceIndex) -> bool:
-    """Without conditions and expressions."""
+    """True for a unique index without a condition or expressions."""
     return index.is_unique and index.where is None and not index.expressions
 
 
@@ -158,7 +165,7 @@ def is_date_of_change(column: SourceColumn) -> bool:
 
 
 def eav_attribute(table: SourceTable) -> str | None:
-    """The column that names the attribute, when rows are attributes of something else.
+    """Returns the column that names the attribute in an entity-attribute-value table, or None.
 
     Such a table has the key of an entity, the name of an attribute, and a value.
     """
@@ -190,16 +197,16 @@ def _names_attribute(name: str) -> bool:
 def _pairs_within(
     keys: list[ForeignKey], columns: list[str]
 ) -> list[tuple[ForeignKey, ForeignKey]]:
-    inside = [key for key in keys if set(key.columns) <= set(columns)]
-    return [pair for pair in combinations(inside, 2) if _are_apart(*pair)]
+    contained = [key for key in keys if set(key.columns) <= set(columns)]
+    return [pair for pair in combinations(contained, 2) if _are_disjoint(*pair)]
 
 
-def _are_apart(first: ForeignKey, second: ForeignKey) -> bool:
+def _are_disjoint(first: ForeignKey, second: ForeignKey) -> bool:
     return not set(first.columns) & set(second.columns)
 
 
 def _payload(table: SourceTable) -> list[SourceColumn]:
-    """What a table holds besides its keys and dates of change."""
+    """Returns the columns of a table besides its keys and dates of change."""
     keys = {name for key in table.foreign_keys for name in key.columns} | set(table.primary_key)
     return [
         column
@@ -209,7 +216,8 @@ def _payload(table: SourceTable) -> list[SourceColumn]:
 
 
 def _is_closure(table: SourceTable, first: ForeignKey, second: ForeignKey) -> bool:
-    """Each ancestor with each descendant, and how far apart they are."""
+    """True for a table of ancestors and descendants, or one that stores the distance
+    between rows."""
     if first.referenced_table != second.referenced_table:
         return False
     ends = {word for name in (*first.columns, *second.columns) for word in words(name)}

@@ -1,9 +1,9 @@
-"""The weights by which MySQL and MariaDB compare texts, asked of the server itself.
+"""The weights by which MySQL and MariaDB compare text, read from the server with WEIGHT_STRING.
 
-Of every character, and of the pairs and triples that are one letter together: a canonical
-composition that is written in its parts, Thai and Lao vowels before their consonants, the Spanish
-ch. A collation whose weights are more than these (accents or case count in a second place) is not
-said in keys, and `NotInKeys` tells why.
+Weights are read for every character, and for the pairs and triples of characters that sort as one
+letter: decomposed characters, Thai and Lao vowels that precede their consonants, the Spanish ch. A
+collation that compares on more than one level (accents or case only break ties) cannot be expressed
+in keys; `NotInKeys` says why.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ PLANES = 17
 PLANE = 0x10000
 LAST = chr(PLANES * PLANE - 1)
 UNICODE = re.compile(r"utf8mb4|utf16(le)?|utf32|(utf8|utf8mb3|ucs2)")
-"""The last ones have the first plane alone."""
-ASKED_CHARACTERS = 30_000
-"""In one question for the weights of a long text."""
-ASKED_TEXTS = 250
-"""Of which one question asks one by one."""
+"""The ones in the last group can only encode the first plane."""
+QUERY_CHARACTERS_MAX = 30_000
+"""Length of the text that one query may ask a checksum for."""
+QUERY_TEXTS_MAX = 250
+"""Number of texts that one query may ask the weights of."""
 LETTERS_OF_SEVERAL_MAX = 3000
 CHECKED_TEXTS = 60
 CHECKED_CHARACTERS = 500
 _SEPARATOR = "\u4e00"
-"""Is no part of a letter that several characters make."""
+"""A character that never joins with its neighbors."""
 _IMPLICIT = 0xFBC0
 _DIGITS = "(SELECT 0 AS d " + " ".join(f"UNION ALL SELECT {digit}" for digit in range(1, 16)) + ")"
 _CODES = f"""
@@ -39,7 +39,8 @@ _CODES = f"""
     FROM {_DIGITS} a, {_DIGITS} b, {_DIGITS} c, {_DIGITS} e
 """
 _RULE = f"CONCAT(HEX({_IMPLICIT} + (code >> 15)), HEX((code & 32767) | 32768))"
-"""Of a character that a collation knows nothing about: behind all others, by its code."""
+"""SQL for the implicit weight of a character that a collation does not list: by its code point,
+after all others."""
 _WEIGHTS = f"""
     SELECT code, weights FROM (
         SELECT code, HEX(WEIGHT_STRING(text COLLATE {{collation}})) AS weights FROM (
@@ -53,12 +54,16 @@ _WEIGHTS = f"""
 
 
 class NotInKeys(PartitaError):
-    """Why keys cannot say how a collation compares."""
+    """Raised with the reason when a collation cannot be expressed in the bytes of a key."""
 
 
 class CollationWeights:
-    """`of`: by character, and by several ones that are one letter; of what is missing beyond the
-    first plane `beyond`, or a weight by its code."""
+    """The weights of one collation.
+
+    `of` maps a character, or several characters that sort as one letter, to its weight. Characters
+    that are missing there have the weight `beyond`, or if that is None, one made from their code
+    point.
+    """
 
     def __init__(self, source: SourceDatabase, collation: str) -> None:
         self._source = source
@@ -80,119 +85,129 @@ class CollationWeights:
     def _weight_bytes(self) -> int:
         if UNICODE.fullmatch(self.charset):
             return 2
-        found = self._source.rows(
+        char_lengths = self._source.rows(
             "SELECT MAXLEN FROM information_schema.CHARACTER_SETS WHERE CHARACTER_SET_NAME = :name",
             name=self.charset,
         )
-        if found != [(1,)]:
-            raise NotInKeys(f"keys do not know the characters of {self.charset}")
+        if char_lengths != [(1,)]:
+            raise NotInKeys(f"the characters of {self.charset} cannot be encoded in keys")
         return 1
 
     def _refuse_levels(self) -> None:
-        both, one, other = self._weigh(["ab", "a", "b"])
-        if both != one + other or len(both) % self.bytes:
-            raise NotInKeys("it compares accents or case after all letters, which no key does")
+        both, first, second = self._weigh(["ab", "a", "b"])
+        # A second level (accents, case) would follow after the weights of all letters.
+        if both != first + second or len(both) % self.bytes:
+            raise NotInKeys("it compares accents or case after all letters, which keys cannot do")
 
     def _ask_characters(self) -> None:
         for plane in range(self._planes):
             usual = (self.beyond or b"").hex().upper() if plane else ""
-            asked = _WEIGHTS.format(
+            query = _WEIGHTS.format(
                 collation=self.collation,
                 charset=self.charset,
                 first=plane * PLANE,
                 usual=usual or "none",
             )
-            self.of |= {chr(code): bytes.fromhex(held) for code, held in self._source.rows(asked)}
+            self.of |= {
+                chr(code): bytes.fromhex(weight) for code, weight in self._source.rows(query)
+            }
             if plane == 0 and self.bytes == 2:
-                self.of |= {one: by_code(one) for one in self._unknown()}
+                self.of |= {character: by_code(character) for character in self._unlisted()}
             if plane == 0 and self._planes > 1:
                 (last,) = self._weigh([LAST])
                 self.beyond = last if last != by_code(LAST) else None
 
-    def _unknown(self) -> Iterator[str]:
-        """Of the first plane, those whose weights the rule tells."""
+    def _unlisted(self) -> Iterator[str]:
+        """Yields the characters of the first plane whose weight the server derives from
+        their code."""
         for code in range(PLANE):
             if chr(code) not in self.of and not 0xD800 <= code < 0xE000:
                 yield chr(code)
 
     def weight(self, text: str) -> bytes:
-        """Of what is no letter of several."""
-        known = self.of.get(text)
-        if known is None:
+        """Returns the weight of a single character, or of a joined letter that is listed."""
+        listed = self.of.get(text)
+        if listed is None:
             return self.beyond or by_code(text)
-        return known
+        return listed
 
     def weights(self, text: str) -> bytes:
-        """By the longest letters first."""
-        found = bytearray()
-        place = 0
-        while place < len(text):
-            taken = next(
+        """Returns the weights of a text, taking the longest joined letter at each position."""
+        weights = bytearray()
+        start = 0
+        while start < len(text):
+            length = next(
                 (
                     length
                     for length in range(self.longest, 1, -1)
-                    if text[place : place + length] in self.of and place + length <= len(text)
+                    if text[start : start + length] in self.of and start + length <= len(text)
                 ),
                 1,
             )
-            found += self.weight(text[place : place + taken])
-            place += taken
-        return bytes(found)
+            weights += self.weight(text[start : start + length])
+            start += length
+        return bytes(weights)
 
     def _ask_letters(self) -> None:
-        """Pairs first, for some triples are longer than a pair that they begin with."""
+        """Finds joined letters. Pairs come first, because some triples begin with a joined pair."""
         for length, blocks in ((2, (_LATIN, *_NEIGHBOURS)), (3, (_ASCII,))):
             self._find_letters(_decomposed(length))
             for block in blocks:
-                known = [one for one in map(chr, block) if self.weight(one) != by_code(one)]
-                heads = map("".join, product(known, repeat=length - 1))
-                self._find_joined(list(heads), known)
+                listed = [
+                    character
+                    for character in map(chr, block)
+                    if self.weight(character) != by_code(character)
+                ]
+                heads = map("".join, product(listed, repeat=length - 1))
+                self._find_joined(list(heads), listed)
             self.longest = max(map(len, self._joined), default=1)
 
     def _find_joined(self, heads: Sequence[str], tails: Sequence[str]) -> None:
-        """Each head with each tail; the server says by a checksum whether all are two letters."""
+        """Tries each head with each tail. The server sends a checksum of the weights, so that one
+        short answer rules out all tails of a head; only a head that differs is looked at in detail.
+        """
         separator = self.weight(_SEPARATOR)
         texts = [tail + _SEPARATOR for tail in tails]
         weights = [self.weight(tail) + separator for tail in tails]
-        step = ASKED_CHARACTERS // (3 * len(tails) + 1) + 1
+        step = QUERY_CHARACTERS_MAX // (3 * len(tails) + 1) + 1
         for start in range(0, len(heads) if tails else 0, step):
-            some = heads[start : start + step]
-            sums = self._ask([one + one.join(texts) for one in some], "SHA2({}, 256)")
-            for one, found in zip(some, sums, strict=True):
-                weight = self.weights(one)
-                if sha256(weight + weight.join(weights)).hexdigest() != found:
-                    self._find_letters([one + tail for tail in tails])
+            batch = heads[start : start + step]
+            sums = self._ask([head + head.join(texts) for head in batch], "SHA2({}, 256)")
+            for head, checksum in zip(batch, sums, strict=True):
+                weight = self.weights(head)
+                if sha256(weight + weight.join(weights)).hexdigest() != checksum:
+                    self._find_letters([head + tail for tail in tails])
 
     def _find_letters(self, candidates: Sequence[str]) -> None:
-        """Those whose weights are not the weights of their parts."""
-        for start in range(0, len(candidates), ASKED_TEXTS):
-            some = candidates[start : start + ASKED_TEXTS]
-            for one, whole in zip(some, self._weigh(some), strict=True):
-                if whole != self.weights(one):
-                    self.of[one] = whole
-                    self._joined.append(one)
+        """Keeps the candidates whose weight differs from the weights of their parts."""
+        for start in range(0, len(candidates), QUERY_TEXTS_MAX):
+            batch = candidates[start : start + QUERY_TEXTS_MAX]
+            for text, weight in zip(batch, self._weigh(batch), strict=True):
+                if weight != self.weights(text):
+                    self.of[text] = weight
+                    self._joined.append(text)
         if len(self._joined) > LETTERS_OF_SEVERAL_MAX:
             raise NotInKeys("too many of its letters are written with several characters")
 
     def _check(self) -> None:
-        """Texts of all kinds of characters weigh what their letters do."""
+        """Compares random texts, so that a rule of the server that we do not know is noticed."""
         chance = random.Random(self.collation)
-        known = sorted(self.of)
-        joined = sorted({*"".join(self._joined)}) or known
+        listed = sorted(self.of)
+        joined = sorted({*"".join(self._joined)}) or listed
         texts = []
         for number in range(CHECKED_TEXTS):
-            begin = chance.randrange(len(known))
-            drawn = (known, known[begin : begin + 200], joined)[number % 3]
+            begin = chance.randrange(len(listed))
+            drawn = (listed, listed[begin : begin + 200], joined)[number % 3]
             texts.append("".join(chance.choices(drawn, k=CHECKED_CHARACTERS)))
-        for text, found in zip(texts, self._weigh(texts), strict=True):
-            if found != self.weights(text):
+        for text, weights in zip(texts, self._weigh(texts), strict=True):
+            if weights != self.weights(text):
                 raise NotInKeys("the weight of a text is not the weights of its letters")
 
     def _weigh(self, texts: Sequence[str]) -> list[bytes]:
-        return [bytes.fromhex(one) for one in self._ask(texts, "HEX({})")]
+        return [bytes.fromhex(digits) for digits in self._ask(texts, "HEX({})")]
 
     def _ask(self, texts: Sequence[str], form: str) -> list[str]:
-        asked = ", ".join(
+        expressions = ", ".join(
             form.format(
                 f"WEIGHT_STRING(CONVERT(_utf8mb4 X'{text.encode().hex()}' USING {self.charset})"
                 f" COLLATE {self.collation})"
@@ -200,25 +215,25 @@ class CollationWeights:
             for text in texts
         )
         with self._source.errors():
-            # As it is: there is nothing to bind in so long a text.
-            (found,) = self._source.connection.exec_driver_sql(f"SELECT {asked}")
-        return list(found)
+            # The text goes to the driver as it is; parsing it for parameters would take long.
+            (row,) = self._source.connection.exec_driver_sql(f"SELECT {expressions}")
+        return list(row)
 
 
-_ASKED: dict[tuple[str | None, int | None, str, str], CollationWeights] = {}
+_BY_SERVER: dict[tuple[str | None, int | None, str, str], CollationWeights] = {}
 
 
 def weights_of(source: SourceDatabase, collation: str) -> CollationWeights:
-    """A process asks a server once: what it compares by does not change while it runs."""
+    """Returns the weights, read once per process: a running server's collations do not change."""
     url = source.address.url
     key = (url.host, url.port, source.server_version, collation)
-    if key not in _ASKED:
-        _ASKED[key] = CollationWeights(source, collation)
-    return _ASKED[key]
+    if key not in _BY_SERVER:
+        _BY_SERVER[key] = CollationWeights(source, collation)
+    return _BY_SERVER[key]
 
 
-def by_code(one: str) -> bytes:
-    code = ord(one)
+def by_code(character: str) -> bytes:
+    code = ord(character)
     return (_IMPLICIT + (code >> 15)).to_bytes(2, "big") + (code & 0x7FFF | 0x8000).to_bytes(
         2, "big"
     )
@@ -231,20 +246,20 @@ _NEIGHBOURS = [
     for first, end in ((0x900, 0x1C00), (0xA800, 0xAB00))
     for block in range(first, end, _BLOCK)
 ]
-"""Scripts of South and South East Asia, whose letters join with their neighbours."""
+"""Blocks of South and South East Asian scripts, whose letters join with their neighbors."""
 _ASCII = [code for code in range(0x80) if chr(code).isalpha()]
 
 
 def _decomposed(length: int) -> list[str]:
-    """Parts of what Unicode takes apart."""
-    found: dict[str, None] = {}
-    for one in map(chr, range(PLANE)):
-        parts = unicodedata.decomposition(one).split()
+    """Returns all substrings of this length of Unicode's decompositions."""
+    substrings: dict[str, None] = {}
+    for character in map(chr, range(PLANE)):
+        parts = unicodedata.decomposition(character).split()
         if parts:
-            texts = [unicodedata.normalize(form, one) for form in ("NFD", "NFKD")]
+            texts = [unicodedata.normalize(form, character) for form in ("NFD", "NFKD")]
             if not parts[0].startswith("<"):
                 texts.append("".join(chr(int(part, 16)) for part in parts))
             for text in texts:
-                for place in range(len(text) - length + 1):
-                    found[text[place : place + length]] = None
-    return list(found)
+                for start in range(len(text) - length + 1):
+                    substrings[text[start : start + length]] = None
+    return list(substrings)

@@ -1,8 +1,8 @@
-"""What is asked of the source for each column, so that its values arrive whole.
+"""The SQL expression that reads each column, so that no value loses anything on the way.
 
-Drivers lose some: psycopg has no infinite dates and no months in its intervals, MySQL shows six
-digits of a FLOAT. Those columns are asked for in another form. Long texts and binaries that nobody
-looks into are measured where they lie instead of being carried over the network.
+Drivers lose some values: psycopg has no infinite dates and no months in its intervals, MySQL shows
+six digits of a FLOAT. Such columns are read through a cast. Long texts and binaries whose content
+is not needed are measured on the server instead of being carried over the network.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from partita_migrate.understanding.sources.value_mapping import (
 )
 
 LONG_TEXT_CHARS = 2000
-"""A text that may be longer is measured, unless it is part of a key."""
+"""Columns that may hold longer texts are only measured, unless they are part of a key."""
 
 Convert = Callable[[Any], AttributeValue | None]
 
@@ -31,10 +31,11 @@ class ColumnReading(NamedTuple):
     column: SourceColumn
     sql: str
     convert: Convert | None
-    """To the attribute value; None when `sql` gives the bytes that it would count."""
+    """Makes the attribute value; None when `sql` returns a size in bytes instead of the value."""
 
     def measure(self, value: Any) -> tuple[int, Any]:
-        """Bytes of an answer that is not NULL, and what it holds, None when that was not read."""
+        """Returns the size of a value that is not NULL, and its content, or None if only
+        measured."""
         if self.convert is None:
             return int(value), None
         converted = self.convert(value)
@@ -46,7 +47,8 @@ class ColumnReading(NamedTuple):
 def readings(
     source: SourceDatabase, table: SourceTable, keys: Collection[str] = ()
 ) -> list[ColumnReading]:
-    """One for each column; those of `keys` are read whole whatever their length."""
+    """Returns a reading for each column. The columns in `keys` are read whole whatever their
+    length."""
     return [_reading(source, column, column.name in keys) for column in table.columns]
 
 
@@ -57,7 +59,7 @@ def _reading(source: SourceDatabase, column: SourceColumn, is_key: bool) -> Colu
         measure = _MEASURED.get((family, column.kind))
         if measure and (column.kind == "binary" or _may_be_long(column)):
             return ColumnReading(column, measure.format(name), None)
-    form, convert = _FORMS.get((family, column.kind), ("{}", _plainly))
+    form, convert = _FORMS.get((family, column.kind), ("{}", _convert_by_kind))
     if family == "postgresql" and column.type.lower() == "money":
         form = "CAST({} AS numeric)"
     return ColumnReading(column, form.format(name), convert(column))
@@ -67,7 +69,7 @@ def _may_be_long(column: SourceColumn) -> bool:
     return column.length_max is None or column.length_max > LONG_TEXT_CHARS
 
 
-def _plainly(column: SourceColumn) -> Convert:
+def _convert_by_kind(column: SourceColumn) -> Convert:
     return converter(column.kind)
 
 
@@ -76,8 +78,9 @@ def _iso(column: SourceColumn) -> Convert:
 
 
 def _mysql_datetime(column: SourceColumn) -> Convert:
-    """A TIMESTAMP is an instant, shown in the session's UTC; a DATETIME belongs to no zone."""
-    plainly = _plainly(column)
+    """Adds the offset to a TIMESTAMP, which is an instant in the session's UTC. A DATETIME has no
+    time zone and stays without."""
+    plainly = _convert_by_kind(column)
     if not column.type.upper().startswith("TIMESTAMP"):
         return plainly
 
@@ -91,24 +94,24 @@ def _mysql_datetime(column: SourceColumn) -> Convert:
 
 
 def _mysql_float(column: SourceColumn) -> Convert:
-    plainly = _plainly(column)
+    plainly = _convert_by_kind(column)
     if not column.type.upper().startswith("FLOAT"):
         return plainly
     return lambda value: plainly(None if value is None else single_float(float(value)))
 
 
-_TEXT = ("CAST({} AS text)", _plainly)
+_TEXT = ("CAST({} AS text)", _convert_by_kind)
 
 _FORMS: dict[tuple[str, ColumnKind], tuple[str, Callable[[SourceColumn], Convert]]] = {
     ("postgresql", "date"): _TEXT,
     ("postgresql", "time"): _TEXT,
     ("postgresql", "datetime"): ("CAST({} AS text)", _iso),
     ("postgresql", "json"): _TEXT,
-    ("postgresql", "array"): ("CAST(to_jsonb({}) AS text)", _plainly),
+    ("postgresql", "array"): ("CAST(to_jsonb({}) AS text)", _convert_by_kind),
     ("postgresql", "geometry"): _TEXT,
     ("postgresql", "other"): _TEXT,
     ("mysql", "datetime"): ("{}", _mysql_datetime),
-    # An addition is done in double precision.
+    # The addition makes MySQL send a double with all digits of the FLOAT, not the rounded six.
     ("mysql", "float"): ("{} + 0e0", _mysql_float),
 }
 

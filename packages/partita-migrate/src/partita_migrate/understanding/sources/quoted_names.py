@@ -1,4 +1,4 @@
-"""Names inside the text of a statement."""
+"""Quotes names inside the text of a statement."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from sqlalchemy import Connection
 
 
 def quoted(connection: Connection, name: str) -> str:
-    """A name as `sqlalchemy.text` takes it, whatever it is made of.
+    """Quotes a name for `sqlalchemy.text`, whatever characters it contains.
 
-    There a colon begins a parameter, and a percent sign is doubled for the drivers that need it,
-    which the dialect's own quoting would do once more.
+    In `text` a colon begins a parameter, so it is escaped. `text` also doubles percent signs for
+    the drivers that need it; the dialect's own quoting would double them a second time.
     """
     preparer = connection.dialect.identifier_preparer
     end = preparer.final_quote

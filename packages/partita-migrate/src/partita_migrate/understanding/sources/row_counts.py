@@ -1,4 +1,4 @@
-"""How many rows a table has: counted where that is cheap, else what the server's statistics say."""
+"""Row counts of tables: exact where counting is cheap, otherwise the server's estimate."""
 
 from __future__ import annotations
 
@@ -13,31 +13,32 @@ from partita_migrate.understanding.sources.source_connection import SourceDataba
 
 COUNTED_BYTES_MAX = 64 * MB
 COUNTED_ROWS_MAX = 500_000
-"""For tables whose size in bytes is not known."""
+"""Limit for tables whose size in bytes is unknown."""
 COUNT_SECONDS_MAX = 3.0
 COUNTING_SECONDS_MAX = 30.0
-"""Of all tables together."""
+"""Limit for all tables together."""
 
 Counted = Callable[[], None]
-"""Called after each table."""
+"""Called after each table, to report progress."""
 
 
 def count_rows(
-    source: SourceDatabase, tables: list[SourceTable], counted: Counted
+    source: SourceDatabase, tables: list[SourceTable], on_counted: Counted
 ) -> list[SourceTable]:
-    """Tables come with an estimate, or with -1 when the server has none."""
+    """Returns the tables with their row counts. Tables arrive with an estimate, or -1 if
+    unknown."""
     end = time.monotonic() + COUNTING_SECONDS_MAX
-    found = []
+    counted_tables = []
     for table in tables:
         exact = _count(source, table) if _is_cheap(table) and time.monotonic() < end else None
         if exact is not None:
-            found.append(replace(table, row_count=exact, is_row_count_exact=True))
+            counted_tables.append(replace(table, row_count=exact, is_row_count_exact=True))
         elif table.row_count < 0:
-            found.append(replace(table, row_count=_planned(source, table)))
+            counted_tables.append(replace(table, row_count=_planned(source, table)))
         else:
-            found.append(table)
-        counted()
-    return found
+            counted_tables.append(table)
+        on_counted()
+    return counted_tables
 
 
 def _is_cheap(table: SourceTable) -> bool:
@@ -49,7 +50,7 @@ def _is_cheap(table: SourceTable) -> bool:
 
 
 def _count(source: SourceDatabase, table: SourceTable) -> int | None:
-    """None when it takes too long, or when something holds the table."""
+    """Returns the exact count, or None when it takes too long or the table is locked."""
     try:
         with source.limit(COUNT_SECONDS_MAX):
             (row,) = source.rows(f"SELECT count(*) FROM {_named(source, table)}")
@@ -61,7 +62,8 @@ def _count(source: SourceDatabase, table: SourceTable) -> int | None:
 
 
 def _planned(source: SourceDatabase, table: SourceTable) -> int:
-    """What the planner expects; PostgreSQL answers from the number of pages, analysed or not."""
+    """Returns the planner's estimate; PostgreSQL derives one from the file size even before
+    ANALYZE."""
     if source.dialect != "postgresql" or not table.is_readable:
         return 0
     try:
@@ -74,5 +76,6 @@ def _planned(source: SourceDatabase, table: SourceTable) -> int:
 
 
 def _named(source: SourceDatabase, table: SourceTable) -> str:
-    """With a name by which our own statements are known among those that the server remembers."""
+    """Adds the alias by which `analyze` recognizes our own statements in the server's
+    statistics."""
     return f"{source.relation(table)} AS partita_count"

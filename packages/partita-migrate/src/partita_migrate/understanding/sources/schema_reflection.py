@@ -1,4 +1,4 @@
-"""A source's schema as an inventory: SQLAlchemy's reflection, with what each catalog adds."""
+"""Reads a source's schema: SQLAlchemy's reflection, completed from the server's own catalog."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ TABLES_AT_A_TIME = 50
 
 
 def reflect(source: SourceDatabase, progress: Progress = silent) -> Inventory:
-    """Everything but the relationships, in the order of names."""
+    """Returns the inventory without relationships; all names are in order."""
     with source.errors():
         catalog = source.server.read_catalog(source.connection, source.settings)
         _leave_out(catalog, source)
@@ -60,13 +60,13 @@ def reflect(source: SourceDatabase, progress: Progress = silent) -> Inventory:
 
 
 def _leave_out(catalog: CatalogFacts, source: SourceDatabase) -> None:
-    """What [source] does not ask for goes to the skipped ones, with the reason."""
-    wanted, unwanted = source.settings.tables, source.settings.exclude
+    """Moves tables that [source] does not select to the skipped objects, with the reason."""
+    included, excluded = source.settings.tables, source.settings.exclude
     for schema, table in list(catalog.tables):
         name = catalog.name(schema, table)
-        if wanted and not any(fnmatchcase(name, pattern) for pattern in wanted):
+        if included and not any(fnmatchcase(name, pattern) for pattern in included):
             reason = "not among the tables of [source]"
-        elif any(fnmatchcase(name, pattern) for pattern in unwanted):
+        elif any(fnmatchcase(name, pattern) for pattern in excluded):
             reason = "excluded by [source]"
         else:
             continue
@@ -76,7 +76,7 @@ def _leave_out(catalog: CatalogFacts, source: SourceDatabase) -> None:
 
 @dataclass(frozen=True)
 class _Reflected:
-    """SQLAlchemy's answers for some tables of one schema."""
+    """SQLAlchemy's reflection of some tables of one schema."""
 
     columns: dict[Place, Any]
     keys: dict[Place, Any]
@@ -89,7 +89,7 @@ def _tables(source: SourceDatabase, catalog: CatalogFacts, progress: Progress) -
     places = sorted(catalog.tables, key=lambda place: (place[0] or "", place[1]))
     tables = []
     for schema in sorted({schema for schema, _ in places}, key=lambda name: name or ""):
-        names = [name for found, name in places if found == schema]
+        names = [name for place_schema, name in places if place_schema == schema]
         for start in range(0, len(names), TABLES_AT_A_TIME):
             part = names[start : start + TABLES_AT_A_TIME]
             reflected = _reflect(source, schema, part)
@@ -100,7 +100,7 @@ def _tables(source: SourceDatabase, catalog: CatalogFacts, progress: Progress) -
                     catalog.skipped.append(
                         SkippedObject(
                             name=catalog.name(schema, name),
-                            reason="the server does not describe it",
+                            reason="the server gives no description of it",
                         )
                     )
             progress("Reading the schema", len(tables), len(places))
@@ -112,12 +112,13 @@ def _reflect(source: SourceDatabase, schema: str | None, names: list[str]) -> _R
     chosen: dict[str, Any] = {
         "schema": schema,
         "filter_names": names,
-        # Names as they are given, whatever a server calls their kind.
+        # Reflect the tables by name, whatever kind of object the server calls them.
         "kind": ObjectKind.ANY,
         "scope": ObjectScope.ANY,
     }
     with warnings.catch_warnings():
-        # Types and index options that SQLAlchemy does not know: the catalog has known us.
+        # SQLAlchemy warns about unknown types and index options; the catalog has told us about
+        # them.
         warnings.simplefilter("ignore", SAWarning)
         answers = (
             dict(ask(**chosen))
@@ -134,7 +135,7 @@ def _reflect(source: SourceDatabase, schema: str | None, names: list[str]) -> _R
 
 
 def _unescaped(answer: Any) -> Any:
-    """SQLAlchemy reads MySQL's CREATE TABLE, and leaves a ` in a name doubled as it is there."""
+    """Undoes doubled backquotes. SQLAlchemy parses CREATE TABLE and leaves ` in names as ``."""
     if isinstance(answer, str):
         return answer.replace("``", "`")
     if isinstance(answer, dict):
@@ -169,21 +170,21 @@ def _table(catalog: CatalogFacts, place: Place, reflected: _Reflected) -> Source
 
 def _column(column: dict[str, Any], facts: TableFacts) -> SourceColumn:
     name = column["name"]
-    known = facts.columns.get(name) or ColumnFacts(type=str(column["type"]), kind="other")
+    column_facts = facts.columns.get(name) or ColumnFacts(type=str(column["type"]), kind="other")
     default = column.get("default")
     return SourceColumn(
         name=name,
-        type=known.type,
-        kind=known.kind,
-        is_nullable=bool(column.get("nullable", True)) and not known.is_auto_increment,
-        is_auto_increment=known.is_auto_increment,
-        is_generated=known.is_generated,
-        is_case_insensitive=known.is_case_insensitive,
-        is_letter_by_letter=known.is_letter_by_letter,
-        pad=known.pad,
-        collation=known.collation,
-        length_max=known.length_max,
-        default=None if default is None or known.is_generated else str(default),
+        type=column_facts.type,
+        kind=column_facts.kind,
+        is_nullable=bool(column.get("nullable", True)) and not column_facts.is_auto_increment,
+        is_auto_increment=column_facts.is_auto_increment,
+        is_generated=column_facts.is_generated,
+        is_case_insensitive=column_facts.is_case_insensitive,
+        is_letter_by_letter=column_facts.is_letter_by_letter,
+        pad=column_facts.pad,
+        collation=column_facts.collation,
+        length_max=column_facts.length_max,
+        default=None if default is None or column_facts.is_generated else str(default),
     )
 
 
@@ -238,7 +239,8 @@ def _index(index: dict[str, Any], facts: TableFacts) -> SourceIndex:
 
 
 def _resolve_references(tables: list[SourceTable]) -> list[SourceTable]:
-    """Foreign keys that name no columns mean the primary key; SQLite takes any case of letters."""
+    """Completes references. Without columns, the primary key is meant; SQLite ignores case in
+    names."""
     exactly = {table.name: table for table in tables}
     roughly = {table.name.casefold(): table for table in tables}
 

@@ -1,7 +1,7 @@
-"""Where a source is, and the password that opens it.
+"""The address of a source, and the password that opens it.
 
-The password comes from the environment, a file, a prompt, or the URL itself; it goes into the
-driver and nowhere else.
+The password comes from the environment, a file, a prompt, or the URL itself. It is handed to the
+driver and never printed or stored.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from partita.errors import PartitaError
 from partita_migrate.workspace.migration_folder import SETTINGS, Folder, SourceSettings
 
 PASSWORD_ENV = "PARTITA_SOURCE_PASSWORD"
-"""Read when `[source]` names no other variable."""
+"""Environment variable that is read when `[source]` names no other."""
 
 DRIVERS = {
     "mysql": "mysql+pymysql",
@@ -28,13 +28,13 @@ DRIVERS = {
     "sqlite": "sqlite+pysqlite",
 }
 PASSWORD_PARAMETERS = ("password", "passwd")
-"""Of a URL's query, as libpq and some drivers take them."""
+"""URL parameters in which libpq and some drivers accept a password."""
 
 
 @dataclass(frozen=True)
 class SourceAddress:
     url: URL
-    """Without the password."""
+    """The URL, without the password."""
     password: str | None = field(default=None, repr=False)
 
     @property
@@ -42,12 +42,12 @@ class SourceAddress:
         return self.url.get_backend_name() == "sqlite"
 
     def __str__(self) -> str:
-        """For people: no driver, no query, no password."""
+        """Returns the URL as people may see it: no driver, no query, no password."""
         plain = self.url.set(drivername=self.url.get_backend_name(), query={})
         return plain.render_as_string(hide_password=True)
 
     def scrub(self, text: str) -> str:
-        """A driver's words on one line, without the password should it be among them."""
+        """Returns a driver's message on one line, with the password masked if it occurs."""
         line = " ".join(text.split())
         return line.replace(self.password, "***") if self.password else line
 
@@ -59,7 +59,7 @@ def address_of(folder: Folder, environment: Mapping[str, str] = os.environ) -> S
     in_url = url.password or next(
         (str(url.query[name]) for name in PASSWORD_PARAMETERS if name in url.query), None
     )
-    # URL.set ignores None, so that an empty password has to be asked for.
+    # URL.set ignores None and cannot remove a password, so the URL is built anew.
     plain = URL.create(
         url.drivername,
         username=url.username,
@@ -77,8 +77,8 @@ def _url_text(settings: SourceSettings, where: str, environment: Mapping[str, st
     if settings.url_env:
         if not environment.get(settings.url_env):
             raise PartitaError(
-                f"{where} names the environment variable {settings.url_env} for its url;"
-                " it is not set."
+                f"{where} takes its url from the environment variable {settings.url_env},"
+                " which is not set."
             )
         return environment[settings.url_env]
     if not settings.url:
@@ -87,36 +87,34 @@ def _url_text(settings: SourceSettings, where: str, environment: Mapping[str, st
 
 
 def _parse(text: str, where: str) -> URL:
-    """The parts of a URL; what is wrong is said without repeating it, for a password may be in."""
+    """Parses a URL. Error messages never quote it, because it may contain a password."""
     try:
         url = make_url(text)
         family = url.drivername.partition("+")[0]
     except (ArgumentError, ValueError) as error:
         raise PartitaError(
-            f"{where} has a url that is none; write mysql://user@host/database,"
+            f"{where}: url is not a database URL; expected mysql://user@host/database,"
             " postgresql://user@host/database or sqlite:///file."
         ) from error
     if family not in DRIVERS:
         raise PartitaError(
-            f"{where} has a url that begins with {family}://; sources are mysql, mariadb,"
-            " postgresql and sqlite."
+            f"{where}: url begins with {family}://; supported are mysql, mariadb, postgresql and"
+            " sqlite."
         )
     if url.host and "@" in url.host:
-        raise PartitaError(
-            f"{where} has a url with more than one @; write the one in the password as %40."
-        )
+        raise PartitaError(f"{where}: url has more than one @; write an @ in the password as %40.")
     if not url.database:
-        raise PartitaError(f"{where} has a url without a database; write it after the last /.")
+        raise PartitaError(f"{where}: url names no database; write it after the last /.")
     return url.set(drivername=DRIVERS[family])
 
 
 def _beside(folder: Folder, url: URL, where: str) -> URL:
-    """A relative file is looked for in the migration folder, then where the command was called."""
+    """Resolves a relative file: first in the migration folder, then in the current directory."""
     name = Path(url.database or "").expanduser()
     candidates = [name] if name.is_absolute() else [folder.path / name, Path.cwd() / name]
     found = next((path for path in candidates if path.is_file()), None)
     if found is None:
-        raise PartitaError(f"{where} names the file {name}, which is not there.")
+        raise PartitaError(f"{where} names the file {name}, which does not exist.")
     return url.set(database=str(found.resolve()))
 
 
@@ -126,8 +124,8 @@ def _password(
     if settings.password_env:
         if settings.password_env not in environment:
             raise PartitaError(
-                f"{where} names the environment variable {settings.password_env} for its"
-                " password; it is not set."
+                f"{where} takes its password from the environment variable"
+                f" {settings.password_env}, which is not set."
             )
         return environment[settings.password_env]
     if settings.password_file:
@@ -136,6 +134,6 @@ def _password(
             return path.read_text().rstrip("\r\n")
         except (OSError, UnicodeDecodeError) as error:
             raise PartitaError(
-                f"{where} names the file {path} for its password; it cannot be read."
+                f"{where} takes its password from the file {path}, which cannot be read."
             ) from error
     return environment.get(PASSWORD_ENV)

@@ -1,4 +1,5 @@
-"""The collations of a source's texts, as its server compares: files in the folder."""
+"""Reads how the source's server compares text, and keeps it in the folder as
+`collations/*.json`."""
 
 from __future__ import annotations
 
@@ -21,24 +22,25 @@ from partita_migrate.workspace.stage_progress import Progress, silent
 def ask_collations(
     folder: Folder, source: SourceDatabase, inventory: Inventory, progress: Progress = silent
 ) -> None:
-    """Writes `collations/NAME.json` for all that columns have; those of this server stay."""
+    """Writes `collations/NAME.json` for every collation in use; files of the same server
+    are kept."""
     pads = collations_of(inventory)
     for done, (name, pad) in enumerate(pads.items()):
-        progress("Asking for collations", done, len(pads))
-        known = _known(folder, name)
-        if known is None or known.server != inventory.server_version:
-            known = collation_of(source, name, pad, inventory.server_version)
+        progress("Reading collations", done, len(pads))
+        collation = _read_collation(folder, name)
+        if collation is None or collation.server != inventory.server_version:
+            collation = collation_of(source, name, pad, inventory.server_version)
             (folder.path / COLLATIONS).mkdir(exist_ok=True)
-            folder.write_json(collation_file(name), known)
-        register_collation(known)
+            folder.write_json(collation_file(name), collation)
+        register_collation(collation)
 
 
 def collations_of(inventory: Inventory) -> dict[str, Pad]:
     if inventory.dialect not in ("mysql", "mariadb"):
         return {}
     columns = [column for table in inventory.tables for column in table.columns]
-    found = {column.collation: column.pad for column in columns if column.collation}
-    return dict(sorted(found.items()))
+    pads = {column.collation: column.pad for column in columns if column.collation}
+    return dict(sorted(pads.items()))
 
 
 def collation_of(source: SourceDatabase, name: str, pad: Pad, server: str) -> Collation:
@@ -47,14 +49,15 @@ def collation_of(source: SourceDatabase, name: str, pad: Pad, server: str) -> Co
     except NotInKeys as reason:
         return Collation(name=name, server=server, not_in_keys=str(reason))
     texts, runs = texts_of(weights.of, weights.bytes, weights.beyond)
-    found = Collation(name=name, server=server, pad=pad, texts=texts, runs=runs)
-    if CollationFolding(found).unpadded(" ") != " ":
-        # Keys could not end where PAD SPACE ends.
+    collation = Collation(name=name, server=server, pad=pad, texts=texts, runs=runs)
+    if CollationFolding(collation).unpadded(" ") != " ":
+        # With PAD SPACE, trailing blanks are cut from keys, which works only if a blank weighs
+        # least.
         return Collation(name=name, server=server, not_in_keys="its blank comes after letters")
-    return found
+    return collation
 
 
-def _known(folder: Folder, name: str) -> Collation | None:
+def _read_collation(folder: Folder, name: str) -> Collation | None:
     return (
         folder.read_json(collation_file(name), Collation)
         if folder.has(collation_file(name))

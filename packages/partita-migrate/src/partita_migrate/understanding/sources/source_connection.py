@@ -1,4 +1,4 @@
-"""A session with a source: read-only, in UTC, with short statements and no waiting for locks."""
+"""A session with a source: read-only, in UTC, with a limit on statement time and lock waits."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from partita_migrate.workspace.migration_folder import Folder, SourceSettings
 
 
 class Dialect(Protocol):
-    """What the module of each kind of server has."""
+    """The functions that each module of `dialects` provides."""
 
     def engine_options(self, url: URL, connect_seconds_max: float) -> dict[str, Any]: ...
 
     def prepare(self, driver_connection: Any, statement_seconds_max: float) -> None:
-        """Make a new session read-only and its statements short."""
+        """Makes a new session read-only and limits its statements."""
 
     def limit_statements(self, connection: Connection, seconds: float) -> None: ...
 
@@ -42,10 +42,10 @@ class Dialect(Protocol):
     def read_catalog(self, connection: Connection, settings: SourceSettings) -> CatalogFacts: ...
 
     def error_text(self, cause: BaseException) -> str:
-        """What the driver says, for people."""
+        """Returns the driver's message for people."""
 
     def advice(self, cause: BaseException) -> str | None:
-        """What to do about it."""
+        """Returns what the user can do about the error, or None."""
 
     def wants_password(self, cause: BaseException) -> bool: ...
 
@@ -57,15 +57,15 @@ SERVERS: dict[str, Dialect] = {
 }
 
 Ask = Callable[[str], str]
-"""Asks a person for the password of what the text names."""
+"""Asks a person for the password; the argument says whose, e.g. mysql://root@host/shop."""
 
 
 class SourceError(PartitaError):
-    """The source refused, or is gone."""
+    """Raised when the source refuses a statement or the connection is lost."""
 
 
 class SourceDatabase:
-    """An open session. Statements take :name parameters; answers are plain tuples."""
+    """An open session. Statements take :name parameters; results are plain tuples."""
 
     def __init__(
         self, connection: Connection, address: SourceAddress, settings: SourceSettings
@@ -77,13 +77,13 @@ class SourceDatabase:
 
     @property
     def dialect(self) -> str:
-        """mysql, mariadb, postgresql or sqlite."""
+        """Returns mysql, mariadb, postgresql or sqlite."""
         is_mariadb = getattr(self.connection.dialect, "is_mariadb", False)
         return "mariadb" if is_mariadb else self.connection.dialect.name
 
     @property
     def is_lost(self) -> bool:
-        """Whether the server has gone away, so that nothing more can be asked."""
+        """True when the connection is broken, so that no further statement can run."""
         return self.connection.invalidated
 
     @property
@@ -96,14 +96,14 @@ class SourceDatabase:
         return os.path.basename(name) if self.address.is_file else name
 
     def rows(self, statement: str, **parameters: Any) -> Sequence[tuple[Any, ...]]:
-        """All rows of a short answer; SourceError when the server refuses or is gone."""
+        """Returns all rows of a short result. Raises SourceError when the statement fails."""
         with self.errors():
             return [tuple(row) for row in self.connection.execute(text(statement), parameters)]
 
     def stream(
         self, statement: str, chunk: int = 1000, **parameters: Any
     ) -> Iterator[Sequence[tuple[Any, ...]]]:
-        """Chunks of a long answer, which is never held whole."""
+        """Yields a long result in chunks; it is never in memory as a whole."""
         options = {"stream_results": True, "max_row_buffer": chunk}
         with (
             self.errors(),
@@ -117,7 +117,7 @@ class SourceDatabase:
 
     @contextmanager
     def _cursor_block(self) -> Iterator[None]:
-        """PostgreSQL keeps a cursor for as long as a transaction."""
+        """Wraps a stream in a transaction: a PostgreSQL cursor lives only inside one."""
         if self.dialect != "postgresql":
             yield
             return
@@ -129,23 +129,25 @@ class SourceDatabase:
                 self.connection.exec_driver_sql("ROLLBACK")
 
     def quote(self, name: str) -> str:
-        """A column, or a table without its schema, as `rows` and `stream` take it."""
+        """Quotes the name of a column, or of a table without its schema, for `rows` and
+        `stream`."""
         return quoted(self.connection, name)
 
     def quote_table(self, name: str, schema: str | None = None) -> str:
-        """A table of the inventory: pass its `name` and `schema`."""
+        """Quotes the name of a table; pass the `name` and `schema` of the inventory."""
         if schema is None:
             return self.quote(name)
         return f"{self.quote(schema)}.{self.quote(name.removeprefix(f'{schema}.'))}"
 
     def relation(self, table: SourceTable) -> str:
-        """What stands after FROM to read a table's own rows, and only those."""
+        """Returns what follows FROM to read a table's own rows, without those that inherit
+        from it."""
         only = "ONLY " if table.is_inherited else ""
         return only + self.quote_table(table.name, table.schema)
 
     @contextmanager
     def limit(self, seconds: float) -> Iterator[None]:
-        """Another time-out for the statements of the block."""
+        """Applies another statement time-out inside the block."""
         limit_statements = self.server.limit_statements
         limit_statements(self.connection, seconds)
         try:
@@ -156,7 +158,7 @@ class SourceDatabase:
 
     @contextmanager
     def errors(self) -> Iterator[None]:
-        """What the driver says becomes one sentence."""
+        """Turns a driver's exception into a SourceError of one sentence."""
         try:
             yield
         except SQLAlchemyError as error:
@@ -167,9 +169,9 @@ class SourceDatabase:
 def connect(
     folder: Folder, ask: Ask | None = None, environment: Mapping[str, str] = os.environ
 ) -> Iterator[SourceDatabase]:
-    """The folder's source, open until the block ends.
+    """Connects to the folder's source; the session is closed when the block ends.
 
-    When the server wants a password and none is set, `ask` is called for one.
+    When the server wants a password and none is configured, `ask` is called for one.
     """
     settings = folder.source
     address = address_of(folder, environment)
@@ -214,8 +216,8 @@ def _open(address: SourceAddress, settings: SourceSettings) -> Connection:
     except SQLAlchemyError as error:
         raise SourceError(_sentence(address, error)) from error
     except (OSError, OverflowError, RuntimeError, TypeError, ValueError) as error:
-        # Drivers let some go by as they are: a port over 65535, a parameter that they do not know,
-        # a way to log in that needs another package.
+        # Drivers let some of their errors through unwrapped: a port over 65535, an unknown
+        # parameter, an authentication method that needs another package.
         raise SourceError(f"{address} cannot be opened: {address.scrub(str(error))}.") from error
 
 
@@ -227,7 +229,7 @@ def _wants_password(server: Dialect, error: SourceError) -> bool:
 
 
 def _sentence(address: SourceAddress, error: SQLAlchemyError) -> str:
-    """One sentence: which source, what it said, and what to do about it."""
+    """Says which source failed, what the driver reported, and what to do about it."""
     cause = error.orig if isinstance(error, DBAPIError) else None
     if cause is None:
         return f"{address} cannot be read: {address.scrub(str(error)).rstrip('.')}."

@@ -1,9 +1,9 @@
-"""References that applications keep and the schema does not declare, as a person writes them.
+"""Foreign keys that the schema does not declare, as a person writes them in `migration.toml`.
 
-    [source]
+[source]
     references = ["revision.rev_actor = actor.actor_id"]
 
-In the inventory they are foreign keys like others.
+In the inventory they are foreign keys like any other.
 """
 
 from __future__ import annotations
@@ -21,26 +21,28 @@ from partita_migrate.understanding.schema.relationships import is_unique
 
 
 def with_references(tables: list[SourceTable], written: Iterable[str]) -> list[SourceTable]:
-    """The tables with these foreign keys too; one that cannot be is refused."""
-    found = {table.name: table for table in tables}
+    """Returns the tables with these foreign keys added. Raises PartitaError for an invalid one."""
+    by_name = {table.name: table for table in tables}
     for text in written:
-        child, key = _foreign_key(text, found)
-        table = found[child]
-        if key.columns not in [known.columns for known in table.foreign_keys]:
-            found[child] = replace(table, foreign_keys=[*table.foreign_keys, key])
-    return list(found.values())
+        child, key = _foreign_key(text, by_name)
+        table = by_name[child]
+        if key.columns not in [existing.columns for existing in table.foreign_keys]:
+            by_name[child] = replace(table, foreign_keys=[*table.foreign_keys, key])
+    return list(by_name.values())
 
 
 def _foreign_key(text: str, tables: dict[str, SourceTable]) -> tuple[str, ForeignKey]:
     join = parse_join(text)
     if join is None or any(len({ref.table for ref in side}) != 1 for side in join):
-        _refuse(text, "write it as child.column = parent.column")
-    before = [_known(text, ref, tables) for ref in join.before]
-    after = [_known(text, ref, tables) for ref in join.after]
+        _refuse(text, "expected child.column = parent.column")
+    before = [_resolved(text, ref, tables) for ref in join.before]
+    after = [_resolved(text, ref, tables) for ref in join.after]
     parent = tables[after[0].table]
     columns = [ref.column for ref in after]
     if not is_unique(parent, columns):
-        _refuse(text, f"{', '.join(columns)} of {parent.name} is neither its key nor unique")
+        _refuse(
+            text, f"{', '.join(columns)} of {parent.name} is neither its primary key nor unique"
+        )
     return before[0].table, ForeignKey(
         columns=[ref.column for ref in before],
         referenced_table=parent.name,
@@ -48,8 +50,8 @@ def _foreign_key(text: str, tables: dict[str, SourceTable]) -> tuple[str, Foreig
     )
 
 
-def _known(text: str, ref: ColumnRef, tables: dict[str, SourceTable]) -> ColumnRef:
-    """As the source spells it: PostgreSQL has made ID an id."""
+def _resolved(text: str, ref: ColumnRef, tables: dict[str, SourceTable]) -> ColumnRef:
+    """Returns the reference in the source's spelling: PostgreSQL stores an unquoted ID as id."""
     table = _spelled(ref.table, tables)
     if table is None:
         _refuse(text, f"there is no table {ref.table}{_near(ref.table, tables)}")
@@ -61,8 +63,8 @@ def _known(text: str, ref: ColumnRef, tables: dict[str, SourceTable]) -> ColumnR
 
 
 def _spelled(name: str, names: Iterable[str]) -> str | None:
-    found = [one for one in names if one.lower() == name.lower()]
-    return name if name in found else found[0] if len(found) == 1 else None
+    matches = [candidate for candidate in names if candidate.lower() == name.lower()]
+    return name if name in matches else matches[0] if len(matches) == 1 else None
 
 
 def _near(name: str, names: Iterable[str]) -> str:

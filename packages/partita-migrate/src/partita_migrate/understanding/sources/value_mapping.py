@@ -1,8 +1,8 @@
-"""What a value of the source becomes in an item: the one mapping, written down and without loss.
+"""The attribute value that each value of the source becomes; nothing is lost.
 
 `MAPPING` is the table that people read (`docs/reference/partita-migrate.md` prints it).
-`attribute_value` follows it, by the kind of the column and by what the driver returned: SQLite
-keeps any type in any column, and a value that does not fit its kind is kept as what it is.
+`attribute_value` follows it, by the kind of the column and by the type that the driver returned:
+SQLite keeps any type in any column, and a value that does not fit its column's kind keeps its own.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from partita.foundation.service_limits import (
 from partita_migrate.understanding.schema.inventory import ColumnKind
 
 UTC_OFFSET = "+00:00"
-"""And not Z: a plus sorts before the point of a fraction, so that texts sort as their instants."""
+"""Not Z: a + sorts before the . of a fraction, so that the texts sort like the instants."""
 _DATE_AND_TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)?(\+00)?", re.ASCII)
 _INTEGER_END = 10**NUMBER_DIGITS_MAX
 _PLAIN_DECIMAL = re.compile(r"-?\d{1,18}\.\d{1,18}", re.ASCII)
@@ -71,11 +71,12 @@ MAPPING = (
     MappedKind("geometry", "B", "the bytes as the source gives them; S where it gives text"),
     MappedKind("other", "S", "the text that the source writes (intervals, ranges, addresses)"),
 )
-"""NULL has no attribute. An empty text or binary stays one, except in a key, where AWS has none."""
+"""NULL becomes no attribute. An empty text or binary stays empty, except in a key, where AWS does
+not allow it."""
 
 
 def attribute_value(kind: ColumnKind, value: Any) -> AttributeValue | None:
-    """The attribute value; None for NULL, which is left out of the item."""
+    """Returns the attribute value, or None for NULL, which is left out of the item."""
     if value is None:
         return None
     convert = _BY_KIND.get(kind)
@@ -87,14 +88,14 @@ def attribute_value(kind: ColumnKind, value: Any) -> AttributeValue | None:
 
 
 def converter(kind: ColumnKind) -> Callable[[Any], AttributeValue | None]:
-    """`attribute_value` of one kind of column."""
+    """Returns `attribute_value` specialized for one kind of column; this saves lookups per row."""
     by_kind = _BY_KIND.get(kind)
     if by_kind is None:
         by_type = _BY_TYPE.get
 
         def convert(value: Any) -> AttributeValue | None:
-            known = by_type(type(value))
-            return known(value) if known is not None else attribute_value(kind, value)
+            convert_type = by_type(type(value))
+            return convert_type(value) if convert_type is not None else attribute_value(kind, value)
 
         return convert
 
@@ -122,9 +123,9 @@ def _binary(value: bytes | bytearray | memoryview) -> AttributeValue:
 
 
 def _number(value: int | Decimal) -> AttributeValue:
-    """N when DynamoDB's number holds it exactly, else its text."""
+    """Returns an N if DynamoDB's number holds the value exactly, otherwise its text."""
     text = str(value)
-    # Most prices: no arithmetic is needed.
+    # Most prices take this branch, which needs no arithmetic.
     if _PLAIN_DECIMAL.fullmatch(text):
         short = text.rstrip("0").rstrip(".")
         return {"N": "0" if short == "-0" else short}
@@ -158,13 +159,14 @@ def _name_of(number: Decimal) -> str:
 
 
 def single_float(value: float) -> float:
-    """The double with the fewest digits that is the same single-precision float."""
+    """Returns the shortest double that has the same single-precision value: 0.1, not
+    0.10000000149."""
     if not math.isfinite(value) or struct.unpack("f", struct.pack("f", value))[0] != value:
         return value
-    wanted = struct.pack("f", value)
+    packed = struct.pack("f", value)
     for digits in range(6, 9):
         shorter = float(f"{value:.{digits}g}")
-        if struct.pack("f", shorter) == wanted:
+        if struct.pack("f", shorter) == packed:
             return shorter
     return float(f"{value:.9g}")
 
@@ -196,7 +198,7 @@ def _time(value: Any) -> AttributeValue | None:
 
 
 def _clock(value: timedelta) -> str:
-    """MySQL's TIME: hours may pass 24 and be negative."""
+    """Formats MySQL's TIME, which may be negative or exceed 24 hours."""
     sign = "-" if value < timedelta() else ""
     value = abs(value)
     minutes, seconds = divmod(value.days * 86_400 + value.seconds, 60)
@@ -210,7 +212,7 @@ def _datetime(value: Any) -> AttributeValue | None:
 
 
 def _moment(value: datetime) -> AttributeValue:
-    """In UTC and with its offset when it has one."""
+    """Converts to UTC and appends the offset if the value has one; a local time stays local."""
     offset = value.utcoffset()
     local = value.replace(tzinfo=None)
     if offset is None:
@@ -219,23 +221,24 @@ def _moment(value: datetime) -> AttributeValue:
 
 
 def _short_fraction(text: str) -> str:
-    """Seconds without the zeros that a fraction ends with."""
+    """Removes the trailing zeros of a fraction of a second."""
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def iso_8601(text: str) -> str:
-    """A date and time as PostgreSQL writes it in UTC; what ISO 8601 cannot say stays as it is."""
+    """Converts PostgreSQL's text of a UTC timestamp; what ISO 8601 cannot express is left
+    as it is."""
     if not _DATE_AND_TIME.fullmatch(text):
         return text
     return text.replace(" ", "T").replace("+00", UTC_OFFSET)
 
 
 class _NotAnItem(Exception):
-    """A document that DynamoDB's maps and lists cannot hold as it is."""
+    """Raised for JSON that DynamoDB's maps and lists cannot hold unchanged."""
 
 
 def _document(value: Any) -> AttributeValue:
-    """JSON text by its parts; what maps and lists cannot hold stays text."""
+    """Converts JSON text to maps and lists, or returns it as a text if they cannot hold it."""
     if isinstance(value, bytes):
         value = value.decode(errors="replace")
     if not isinstance(value, str):
@@ -275,7 +278,7 @@ def _part(part: Any, level: int) -> AttributeValue | None:
     if part is None:
         return None
     if isinstance(part, str):
-        # Half of a surrogate pair is JSON and no text: it cannot be encoded.
+        # encode() raises for half of a surrogate pair, which JSON allows and UTF-8 does not.
         part.encode()
     converted = _by_type(part)
     if isinstance(part, int | Decimal) and "S" in converted:
@@ -288,7 +291,7 @@ def _inner(part: Any, level: int) -> AttributeValue:
 
 
 def _labels(value: Any) -> AttributeValue | None:
-    """MySQL writes a SET as its labels with commas between, and no label may hold one."""
+    """Splits a SET, which MySQL writes as labels with commas; a label cannot contain a comma."""
     if not isinstance(value, str):
         return None
     labels = sorted(set(value.split(",")), key=str.encode) if value else []
@@ -323,7 +326,7 @@ _BY_KIND: dict[ColumnKind, Callable[[Any], AttributeValue | None]] = {
     "uuid": _uuid,
     "array": _members_of_array,
 }
-# In this order, for what derives from one of them: a datetime is a date too.
+# Subclasses come before their bases: a datetime is also a date, a bool also an int.
 _BY_TYPE: dict[type, Callable[[Any], AttributeValue]] = {
     str: _text,
     bool: lambda flag: {"BOOL": flag},

@@ -91,7 +91,7 @@ def test_a_column_whose_collation_has_no_file_says_what_to_run() -> None:
         name="email", type="varchar(9)", kind="string", is_case_insensitive=True, collation="x_ci"
     )
     assert "run `partita migrate plan` again" in not_in_keys(column, "mariadb")
-    with pytest.raises(PartitaError, match=r"collations/x_ci\.json is not there"):
+    with pytest.raises(PartitaError, match=r"collations/x_ci\.json is missing"):
         field_text("x_ci", {"S": "a"})
 
 

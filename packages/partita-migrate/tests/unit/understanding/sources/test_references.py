@@ -41,12 +41,12 @@ def test_one_that_the_schema_declares_stays_one() -> None:
 @pytest.mark.parametrize(
     ("written", "complaint"),
     [
-        ("edits.actor_id", "write it as child.column = parent.column."),
-        ("edits.id, notes.a = notes.a, notes.b", "write it as child.column = parent.column."),
+        ("edits.actor_id", "expected child.column = parent.column."),
+        ("edits.id, notes.a = notes.a, notes.b", "expected child.column = parent.column."),
         ("edit.actor_id = actor.id", "there is no table edit; did you mean edits?"),
         ("edits.actor = actor.id", "edits has no column actor; did you mean actor_id?"),
-        ("edits.page = actor.name", "name of actor is neither its key nor unique."),
-        ("edits.page = notes.a", "a of notes is neither its key nor unique."),
+        ("edits.page = actor.name", "name of actor is neither its primary key nor unique."),
+        ("edits.page = notes.a", "a of notes is neither its primary key nor unique."),
     ],
 )
 def test_one_that_cannot_be_is_refused_in_a_sentence(written: str, complaint: str) -> None:

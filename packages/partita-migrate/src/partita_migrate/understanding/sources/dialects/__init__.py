@@ -1,1 +1,1 @@
-"""What only one kind of server does: its session, its errors, its catalog and its types."""
+"""One module for each kind of server: its session, errors, catalog and column types."""

@@ -1,4 +1,4 @@
-"""What a source's own catalog says beyond what SQLAlchemy reflects."""
+"""Facts from a source's own catalog that SQLAlchemy does not reflect."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from partita_migrate.understanding.schema.inventory import (
 )
 
 Place = tuple[str | None, str]
-"""Schema (None for the default one) and name of a table."""
+"""Schema and name of a table; the schema is None for the default one."""
 
 
 @dataclass(frozen=True)
@@ -37,9 +37,10 @@ class TableFacts:
     data_bytes: int | None = None
     indexes: list[SourceIndex] | None = None
     foreign_keys: list[ForeignKey] | None = None
-    """Both in place of the reflected ones, where those are not all or not right."""
+    """When set, `indexes` and `foreign_keys` replace the reflected ones, which are incomplete
+    there."""
     index_kinds: dict[str, str] = field(default_factory=dict)
-    """Of the indexes that are no plain B-tree."""
+    """Access methods of the indexes that are not plain B-trees, e.g. fulltext or gin."""
     triggers: list[str] = field(default_factory=list)
     rules: list[str] = field(default_factory=list)
     partitions: list[str] = field(default_factory=list)
@@ -59,7 +60,8 @@ class CatalogFacts:
     skipped: list[SkippedObject] = field(default_factory=list)
 
     def name(self, schema: str | None, table: str) -> str:
-        """As the inventory calls it."""
+        """Returns the table's name in the inventory: qualified unless it is in the default
+        schema."""
         return table if schema in (None, self.default_schema) else f"{schema}.{table}"
 
     def place(self, schema: str, table: str) -> Place:
@@ -70,5 +72,5 @@ _AGGREGATE = re.compile(r"\bgroup\s+by\b|\bover\s*\(|\b(sum|avg|count|min|max)\s
 
 
 def is_analytical(definition: str | None) -> bool:
-    """Whether a view groups or aggregates, by the words of its definition."""
+    """True when a view's definition groups or aggregates, judged by its keywords."""
     return bool(definition and _AGGREGATE.search(definition))

@@ -1,4 +1,4 @@
-"""From a type as the source writes it to the kind of value that it holds."""
+"""Maps column types, as each source writes them, to the kinds of the inventory."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ MYSQL: dict[str, ColumnKind] = {
     "geomcollection": "geometry",
 }
 MYSQL_BOOLEANS = ("tinyint(1)", "bit(1)")
-"""What BOOLEAN means there, and what object mappers take for it."""
+"""How MySQL stores BOOLEAN, and the type that object-relational mappers use for it."""
 
 POSTGRESQL: dict[str, ColumnKind] = {
     "smallint": "integer",
@@ -99,8 +99,8 @@ POSTGRESQL: dict[str, ColumnKind] = {
     "geography": "geometry",
 }
 
-# SQLite takes any word for a type. The names that people bring from elsewhere come first, then
-# the rules of affinity in their own order (sqlite.org/datatype3.html, 3.1).
+# SQLite accepts any word as a type. Names that people bring from other databases come first, then
+# the affinity rules in SQLite's order (sqlite.org/datatype3.html, 3.1).
 SQLITE: tuple[tuple[str, ColumnKind], ...] = (
     ("BOOL", "boolean"),
     ("DATETIME", "datetime"),
@@ -142,7 +142,7 @@ def postgresql_kind(type_text: str) -> ColumnKind:
     if type_text.endswith("[]"):
         return "array"
     plain = re.sub(r"\([^)]*\)", "", type_text)
-    # Types of an extension may be written with its schema: public.citext.
+    # Types of an extension may be qualified by its schema: public.citext.
     return POSTGRESQL.get(plain) or POSTGRESQL.get(plain.rpartition(".")[2], "other")
 
 

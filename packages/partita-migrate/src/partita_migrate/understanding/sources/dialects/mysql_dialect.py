@@ -1,4 +1,4 @@
-"""MySQL and MariaDB: the session, the words of its errors, and what its catalog adds."""
+"""MySQL and MariaDB: session settings, advice for errors, and catalog queries."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ from partita_migrate.understanding.sources.dialects.catalog_facts import (
 from partita_migrate.understanding.sources.dialects.column_kinds import mysql_kind
 from partita_migrate.workspace.migration_folder import SourceSettings
 
-# SQLAlchemy cannot read a table with a type that it does not know and that has a length.
+# SQLAlchemy cannot reflect a table with an unknown type that has a length, such as vector(3).
 ischema_names.setdefault("vector", VARBINARY)
 
 VECTOR = 242
-"""What the wire calls it; its bytes are no text, which the driver does not know."""
+"""Type code of a vector on the wire. PyMySQL does not know it and would try to decode its bytes."""
 ACCESS_DENIED = 1045
 LOCK_WAIT_SECONDS = 1
 
 ADVICE = {
-    1044: "this user has no right to the database",
+    1044: "this user has no privileges on the database",
     1045: "check the user and the password",
-    1049: "check the name after the last / of the url",
+    1049: "check the database name after the last / of the url",
     1146: "run `partita migrate plan` again if the schema has changed",
     1205: "something holds a lock; try again",
     1142: "grant the user the right to select",
-    1969: "raise statement_seconds_max in [source] if the server can bear it",
+    1969: "raise statement_seconds_max in [source] if the server can afford it",
     2002: "check the host and the port, and that the server runs",
     2003: "check the host and the port, and that the server runs",
     2006: "the server went away; run the stage again",
     2013: "the server went away; run the stage again",
-    3024: "raise statement_seconds_max in [source] if the server can bear it",
+    3024: "raise statement_seconds_max in [source] if the server can afford it",
 }
 
 
@@ -57,7 +57,7 @@ def engine_options(url: URL, connect_seconds_max: float) -> dict[str, Any]:
 
 
 def prepare(driver_connection: Any, statement_seconds_max: float) -> None:
-    """Settings that a server of another make does not know are left out."""
+    """Configures the session. Settings that only the other of MySQL and MariaDB has are skipped."""
     with driver_connection.cursor() as cursor:
         cursor.execute("SET SESSION TRANSACTION READ ONLY")
         cursor.execute("SET SESSION time_zone = '+00:00'")
@@ -88,7 +88,7 @@ def server_version(connection: Connection) -> str:
 
 
 def error_text(cause: BaseException) -> str:
-    """PyMySQL's errors are a number and a text."""
+    """Returns the message; PyMySQL's exceptions carry a number and a text."""
     return str(cause.args[-1]) if cause.args else type(cause).__name__
 
 
@@ -163,7 +163,7 @@ _ROUTINES = """
     WHERE ROUTINE_SCHEMA = DATABASE() ORDER BY 1
 """
 
-# System-versioned tables hold the current rows like any other; sequences hold none.
+# System-versioned tables show their current rows; sequences are listed as tables, too.
 _ROWS = ("BASE TABLE", "SYSTEM VERSIONED")
 
 
@@ -204,7 +204,7 @@ def _read_columns(connection: Connection, catalog: CatalogFacts) -> None:
 
 
 def _pads(connection: Connection) -> dict[str, Pad]:
-    """By collation, as MySQL 8 tells it; MariaDB has no such column."""
+    """Returns the padding of each collation from MySQL 8's catalog; MariaDB has no such column."""
     if not _ask(connection, _PAD_COLUMN):
         return {}
     return dict(map(tuple, _ask(connection, _PADS)))
@@ -217,13 +217,13 @@ def _pad_of(collation: str) -> Pad:
 
 
 def _json_columns(connection: Connection) -> dict[Place, set[str]]:
-    """MariaDB's JSON is LONGTEXT with a check."""
-    found: dict[Place, set[str]] = defaultdict(set)
+    """Finds MariaDB's JSON columns: they are LONGTEXT with a json_valid check."""
+    columns: dict[Place, set[str]] = defaultdict(set)
     if getattr(connection.dialect, "is_mariadb", False):
         for table, clause in _ask(connection, _JSON_CHECKS):
             if match := re.fullmatch(r"json_valid\(`(.+)`\)", clause):
-                found[(None, table)].add(match.group(1))
-    return found
+                columns[(None, table)].add(match.group(1))
+    return columns
 
 
 def _ask(connection: Connection, statement: str) -> Sequence[Any]:

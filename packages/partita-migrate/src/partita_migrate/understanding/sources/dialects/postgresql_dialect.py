@@ -1,4 +1,4 @@
-"""PostgreSQL: the session, the words of its errors, and what its catalog adds."""
+"""PostgreSQL: session settings, advice for errors, and catalog queries."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from partita_migrate.workspace.migration_folder import SourceSettings
 
 LOCK_WAIT_MS = 1000
 
-# By SQLSTATE; connections that fail have none, only a text.
+# Keys are SQLSTATEs. A failed connection has no SQLSTATE, only a text.
 ADVICE = {
     "42501": "grant the user the right to select",
     "42P01": "run `partita migrate plan` again if the schema has changed",
     "55P03": "something holds a lock; try again",
-    "57014": "raise statement_seconds_max in [source] if the server can bear it",
+    "57014": "raise statement_seconds_max in [source] if the server can afford it",
     "57P01": "the server went away; run the stage again",
 }
 ADVICE_BY_WORDS = {
@@ -79,7 +79,7 @@ def server_version(connection: Connection) -> str:
 
 
 def error_text(cause: BaseException) -> str:
-    """The first line: libpq explains the same again below, for each address it tried."""
+    """Returns the first line; libpq repeats itself below for each address that it tried."""
     text = str(cause).strip() or type(cause).__name__
     return text.splitlines()[0].split("FATAL:")[-1].strip()
 
@@ -89,7 +89,7 @@ def advice(cause: BaseException) -> str | None:
     if state in ADVICE:
         return ADVICE[state]
     text = str(cause)
-    return next((found for part, found in ADVICE_BY_WORDS.items() if part in text), None)
+    return next((advice for part, advice in ADVICE_BY_WORDS.items() if part in text), None)
 
 
 def wants_password(cause: BaseException) -> bool:
@@ -130,7 +130,7 @@ class CatalogRelation:
     schema: str
     name: str
     kind: str
-    """r table, p partitioned table, v view, m materialized view, f foreign table."""
+    """r: table, p: partitioned table, v: view, m: materialized view, f: foreign table."""
     is_partition: bool
     rows: float
     pages_bytes: int
@@ -140,10 +140,11 @@ class CatalogRelation:
     parents: list[int] = field(default_factory=list)
     heirs: list[int] = field(default_factory=list)
     folded: list[int] = field(default_factory=list)
-    """Partitions of any depth, and heirs that add no column: their rows are this table's rows."""
+    """Partitions of any depth, and children that add no column: their rows count as this table's.
+    """
     is_folded: bool = False
     root: int = 0
-    """What it is folded into; itself if it is not."""
+    """The relation that this one is folded into, or itself."""
     data_bytes: int | None = None
 
 
@@ -234,15 +235,15 @@ _ROUTINES = """
 
 
 def _schemas(connection: Connection, settings: SourceSettings) -> list[str]:
-    there = [name for (name,) in _ask(connection, _SCHEMAS)]
-    missing = [name for name in settings.schemas if name not in there]
+    existing = [name for (name,) in _ask(connection, _SCHEMAS)]
+    missing = [name for name in settings.schemas if name not in existing]
     if missing:
         raise PartitaError(
             f"The source has no schema {missing[0]!r}; schemas in [source] may name "
-            + ", ".join(there)
+            + ", ".join(existing)
             + "."
         )
-    return settings.schemas or there
+    return settings.schemas or existing
 
 
 def _relations(connection: Connection, schemas: list[str]) -> dict[int, CatalogRelation]:
@@ -273,7 +274,7 @@ def _measure(connection: Connection, relations: dict[int, CatalogRelation]) -> N
     try:
         sizes = dict(map(tuple, _ask(connection, _SIZES, schemas)))
     except DBAPIError:
-        # pg_table_size waits for whoever holds a table exclusively; the statistics never do.
+        # pg_table_size waits for exclusive locks; the statistics in pg_class never wait.
         sizes = {}
     for oid, relation in relations.items():
         size = sizes.get(oid)
@@ -283,7 +284,7 @@ def _measure(connection: Connection, relations: dict[int, CatalogRelation]) -> N
 def _place(
     catalog: CatalogFacts, relation: CatalogRelation, relations: dict[int, CatalogRelation]
 ) -> None:
-    """Where a relation goes: among the tables, the views, or what is skipped with a reason."""
+    """Adds a relation to the tables, the views, or the skipped objects with a reason."""
     name = catalog.name(relation.schema, relation.name)
     if relation.extension:
         reason = f"belongs to the extension {relation.extension}"
@@ -297,7 +298,7 @@ def _place(
         parts = [relations[oid] for oid in relation.folded]
         rows = [part.rows for part in (relation, *parts) if part.kind == "r"]
         catalog.tables[catalog.place(relation.schema, relation.name)] = TableFacts(
-            # -1: never analysed.
+            # reltuples is -1 until the first ANALYZE or VACUUM.
             row_estimate=None if min(rows, default=0) < 0 else round(sum(rows)),
             data_bytes=sum(part.data_bytes or 0 for part in (relation, *parts)),
             partitions=[catalog.name(part.schema, part.name) for part in parts],
@@ -345,7 +346,7 @@ def _is_by_bytes(collation: str) -> bool:
 def _resolve(
     type_text: str, type_oid: int, own_types: dict[int, tuple[str, int, str]]
 ) -> tuple[ColumnKind, str]:
-    """The kind of a type, and the plain type that a domain stands for."""
+    """Returns the kind of a type, and the base type behind a domain."""
     kind, base, base_text = own_types.get(type_oid, ("", 0, ""))
     if kind == "e":
         return "enum", type_text
@@ -357,9 +358,10 @@ def _resolve(
 def _read_foreign_keys(
     connection: Connection, catalog: CatalogFacts, relations: dict[int, CatalogRelation]
 ) -> None:
-    """Of a table and of its partitions, which may have them when the table itself has none.
+    """Reads the foreign keys of tables and their partitions; a partition may have its own.
 
-    SQLAlchemy takes a table of the default schema for one of the referencing table's schema.
+    SQLAlchemy's reflection is not used, because it looks for a referenced table of the default
+    schema in the schema of the referencing table.
     """
     for oid, target, schema, name, on_delete, on_update, columns, referenced in _ask(
         connection, _FOREIGN_KEYS

@@ -1,4 +1,4 @@
-"""SQLite: the session, the words of its errors, and what its catalog adds."""
+"""SQLite: session settings, advice for errors, and catalog queries."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ BUSY_SECONDS = 5
 STEPS_BETWEEN_CHECKS = 100_000
 MEASURED_BYTES_MAX = 128 * MB
 GENERATED = (2, 3)
-"""Virtual and stored, as `table_xinfo` has them."""
+"""Virtual and stored generated columns, as `hidden` of `table_xinfo` marks them."""
 
 ADVICE = {
     "file is not a database": "check the file after sqlite:///",
@@ -40,7 +40,7 @@ ADVICE = {
 
 
 def engine_options(url: URL, connect_seconds_max: float) -> dict[str, Any]:
-    # No file is ever created, and no journal of another process is rolled back by us.
+    # Read-only mode never creates the file, nor rolls back the journal of another process.
     location = f"{Path(url.database or '').as_uri()}?mode=ro"
     return {"creator": lambda: sqlite3.connect(location, uri=True, timeout=BUSY_SECONDS)}
 
@@ -48,7 +48,7 @@ def engine_options(url: URL, connect_seconds_max: float) -> dict[str, Any]:
 def prepare(driver_connection: Any, statement_seconds_max: float) -> None:
     driver_connection.execute("PRAGMA query_only = ON")
     _limit(driver_connection, statement_seconds_max)
-    # SQLite keeps any bytes in a text; one that is not UTF-8 must not end a stage.
+    # SQLite stores any bytes as text; bytes that are not UTF-8 must not end a stage.
     driver_connection.text_factory = lambda text: text.decode(errors="replace")
 
 
@@ -57,7 +57,7 @@ def limit_statements(connection: Connection, seconds: float) -> None:
 
 
 def _limit(driver_connection: Any, seconds: float) -> None:
-    """SQLite has no time-out of its own; it calls us at each statement's start and on its way."""
+    """Emulates a statement time-out, which SQLite lacks, with its trace and progress callbacks."""
     end = time.monotonic() + seconds
 
     def begin(statement: str) -> None:
@@ -157,16 +157,16 @@ def _table(
 
 
 def _has_collation(definition: str | None, column: str, collation: str) -> bool:
-    """Whether a table's own text gives a column the collation; no pragma tells it."""
+    """True when the CREATE TABLE text gives the column this collation; no pragma reports it."""
     inside = r"(?:\([^()]*\)|[^,()])*?"
-    wanted = (
+    column_definition = (
         rf"""[(,]\s*["`\[]?{re.escape(column)}["`\]]?\s{inside}\bCOLLATE\s+["`]?{collation}\b"""
     )
-    return re.search(wanted, definition or "", re.IGNORECASE) is not None
+    return re.search(column_definition, definition or "", re.IGNORECASE) is not None
 
 
 def _foreign_keys(connection: Connection, table: str) -> list[ForeignKey]:
-    """Their columns are in rows of their own; those that name none of the other table have null."""
+    """Reads the foreign keys: one row per column, where "to" is null if no columns are named."""
     keys: dict[int, ForeignKey] = {}
     for number, target, column, referenced, on_delete in _ask(
         connection,
@@ -190,15 +190,15 @@ def _foreign_keys(connection: Connection, table: str) -> list[ForeignKey]:
 
 
 def _length(type_text: str) -> int | None:
-    """Of VARCHAR(30) and the like: what was meant, for SQLite takes longer texts too."""
+    """Returns 30 for VARCHAR(30). It is what the author meant; SQLite accepts longer texts."""
     match = re.search(r"CHAR\w*\s*\((\d+)\)", type_text, re.IGNORECASE)
     return int(match.group(1)) if match else None
 
 
 def _indexes(connection: Connection, table: str) -> tuple[list[SourceIndex], set[str]]:
-    """All of them, with those behind UNIQUE in a column's definition, which have no SQL.
+    """Returns all indexes, and the columns that one of them compares without case.
 
-    And the columns that one of them compares without case.
+    Indexes behind UNIQUE in a column's definition are included; they have no SQL of their own.
     """
     indexes = []
     insensitive = set()
@@ -231,13 +231,14 @@ def _indexes(connection: Connection, table: str) -> tuple[list[SourceIndex], set
 
 
 def _rowid_max(connection: Connection, table: str) -> int | None:
-    """At once, unlike a count; more than there are when rows were deleted."""
-    (found,) = _ask(connection, f"SELECT max(rowid) FROM {quoted(connection, table)}")[0]
-    return int(found or 0)
+    """Returns the greatest rowid, which is found at once. After deletions it exceeds
+    the row count."""
+    (rowid,) = _ask(connection, f"SELECT max(rowid) FROM {quoted(connection, table)}")[0]
+    return int(rowid or 0)
 
 
 def _sizes(connection: Connection) -> dict[str, int]:
-    """Bytes of each table, when the file is small enough to be looked through."""
+    """Returns the bytes of each table, or nothing when the file is too large to scan."""
     path = connection.engine.url.database or ""
     if os.path.getsize(path) > MEASURED_BYTES_MAX:
         return {}
@@ -246,7 +247,7 @@ def _sizes(connection: Connection) -> dict[str, int]:
             map(tuple, _ask(connection, "SELECT name, pgsize FROM dbstat WHERE aggregate = 1"))
         )
     except DBAPIError:
-        # Not every SQLite is built with it.
+        # dbstat is an option when SQLite is built.
         return {}
 
 
