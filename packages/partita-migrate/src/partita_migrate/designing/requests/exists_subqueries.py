@@ -55,7 +55,7 @@ def distinct(source: DesignedSource, question: ResolvedQuery) -> ResolvedQuery:
 
 def plain(question: ResolvedQuery) -> ResolvedQuery:
     """The rows outside, all of them, with what the SELECTs inside take of them."""
-    taken = [ref for existence in question.existences for ref in existence.taken]
+    taken = [ref for existence in question.existences for ref in existence.outer_columns]
     return _whole(replace(question, existences=()), taken)
 
 

@@ -1,1 +1,5 @@
-"""What an access pattern asks, exactly: tests, order and limit, as its SQL statement says them."""
+"""Parses the SQL of an access pattern exactly: its tests, joins, order, limit and changes.
+
+`statement_parsing` is the entry. What is not fully understood is refused with a `NotExact`, because
+requests that answer a slightly different question would be worse than none.
+"""

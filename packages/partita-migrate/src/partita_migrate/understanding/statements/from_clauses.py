@@ -1,4 +1,4 @@
-"""FROM, JOIN and WHERE: the rows that a statement is about, and those that must be there."""
+"""FROM, JOIN and WHERE: the rows that a statement reads, and rows whose existence it tests."""
 
 from __future__ import annotations
 
@@ -40,42 +40,42 @@ _JOIN_KINDS = ("", "INNER", "OUTER", "CROSS", "STRAIGHT_JOIN")
 def rows_of(
     scope: StatementScope, tree: exp.Select
 ) -> tuple[SourceTable, list[JoinedTable], list[ColumnTest]]:
-    """FROM, JOIN and WHERE."""
+    """Resolves FROM, JOIN and WHERE to the first table, the joined tables, and the tests."""
     source = tree.args.get("from_") or tree.args.get("from")
     if source is None:
         raise NotExact("it reads no table")
     first = scope.add_table(source.this)
     joins: list[JoinedTable] = []
     tests: list[ColumnTest] = []
-    comma: list[SourceTable] = []
+    comma_tables: list[SourceTable] = []
     for join in tree.args.get("joins") or []:
         table = scope.add_table(join.this)
         side = (join.side or "").upper()
         kind = (join.kind or "").upper()
         if side not in ("", "LEFT") or kind not in _JOIN_KINDS:
             raise NotExact(f"it has a {side} {join.kind} {join.method or ''} JOIN")
-        before = len(scope.alternatives)
-        found, pairs = conditions(scope, join.args.get("on"))
+        alternatives_before = len(scope.alternatives)
+        join_tests, pairs = conditions(scope, join.args.get("on"))
         pairs += _using(scope, join, table)
         if not pairs:
-            comma.append(table)
-            tests += found
+            comma_tables.append(table)
+            tests += join_tests
             continue
-        if side == "LEFT" and (found or len(scope.alternatives) > before):
+        if side == "LEFT" and (join_tests or len(scope.alternatives) > alternatives_before):
             raise NotExact("its LEFT JOIN tests more than the columns that join")
-        tests += found
+        tests += join_tests
         joins.append(_joined(table, pairs, is_outer=side == "LEFT"))
     where = tree.args.get("where")
-    found, pairs = conditions(scope, where.this if where is not None else None)
-    tests += found
-    for table in comma:
+    join_tests, pairs = conditions(scope, where.this if where is not None else None)
+    tests += join_tests
+    for table in comma_tables:
         own = [pair for pair in pairs if table.name in (pair[0].table, pair[1].table)]
         if not own:
             raise NotExact(f"nothing joins {table.name} to the others")
         pairs = [pair for pair in pairs if pair not in own]
         joins.append(_joined(table, own, is_outer=False))
     if pairs:
-        raise NotExact("its WHERE compares columns of two tables that are joined already")
+        raise NotExact("its WHERE compares columns of two tables that are already joined")
     return first, joins, tests
 
 
@@ -85,13 +85,24 @@ def _using(
     pairs = []
     for name in join.args.get("using") or []:
         column = scope.schema.column(table, name.name)
-        others = [one for one in scope.tables.values() if one is not table]
-        other = next((one for one in others if scope.schema.column(one, name.name)), None)
-        if column is None or other is None:
-            raise NotExact(f"USING names {name.name}, which is no column of both")
-        own = scope.schema.column(other, name.name)
+        other_tables = [
+            table_in_scope
+            for table_in_scope in scope.tables.values()
+            if table_in_scope is not table
+        ]
+        other_table = next(
+            (
+                table_in_scope
+                for table_in_scope in other_tables
+                if scope.schema.column(table_in_scope, name.name)
+            ),
+            None,
+        )
+        if column is None or other_table is None:
+            raise NotExact(f"USING names {name.name}, which is not a column of both tables")
+        own = scope.schema.column(other_table, name.name)
         assert own is not None
-        pairs.append((ColumnRef(other.name, own.name), ColumnRef(table.name, column.name)))
+        pairs.append((ColumnRef(other_table.name, own.name), ColumnRef(table.name, column.name)))
     return pairs
 
 
@@ -101,9 +112,9 @@ def conditions(
     tests: list[ColumnTest] = []
     pairs: list[tuple[ColumnRef, ColumnRef]] = []
     for conjunct in conjuncts(node):
-        taken = _taken(scope, conjunct)
-        if taken is not None:
-            tests.append(taken)
+        outer_test = _taken(scope, conjunct)
+        if outer_test is not None:
+            tests.append(outer_test)
             continue
         pair = _pair(scope, conjunct)
         if pair is not None:
@@ -118,7 +129,7 @@ def conditions(
 
 
 def _pair(scope: StatementScope, node: exp.Expression) -> tuple[ColumnRef, ColumnRef] | None:
-    """Two columns of two tables that must be equal."""
+    """Returns the two columns of different tables that must be equal, or None."""
     if not isinstance(node, exp.EQ):
         return None
     if not (isinstance(node.this, exp.Column) and isinstance(node.expression, exp.Column)):
@@ -131,16 +142,17 @@ def _pair(scope: StatementScope, node: exp.Expression) -> tuple[ColumnRef, Colum
 
 
 def _refuse_other_texts(
-    one: SourceColumn | None, other: SourceColumn | None, node: exp.Expression
+    left: SourceColumn | None, right: SourceColumn | None, node: exp.Expression
 ) -> None:
-    """Two texts that their collations compare in two ways, of which a server takes a third."""
-    texts = [column for column in (one, other) if column is not None and column.kind == "string"]
+    """Refuses to join texts of different collations: the server compares them by yet
+    another rule."""
+    texts = [column for column in (left, right) if column is not None and column.kind == "string"]
     if len({(column.is_case_insensitive, column.pad, column.collation) for column in texts}) > 1:
         raise NotExact(f"it compares texts of two collations: {node}")
 
 
 def _taken(scope: StatementScope, node: exp.Expression) -> ColumnTest | None:
-    """A column that is compared with one of the row outside."""
+    """Returns the test that compares a column with one of the outer row, or None."""
     if scope.outer is None or type(node) not in COMPARED:
         return None
     operator, exchanged = COMPARED[type(node)]
@@ -158,24 +170,31 @@ def _taken(scope: StatementScope, node: exp.Expression) -> ColumnTest | None:
 def _from_outside(
     scope: StatementScope, ref: ColumnRef, outer: ColumnRef, operator: Operator
 ) -> Parameter:
-    """NotExact where a key would take for different what the source takes for the same."""
+    """Makes the parameter for a column of the outer row.
+
+    Raises NotExact when the two columns compare differently: a key could then miss rows that the
+    source finds.
+    """
     own, other = scope.inventoried(ref), scope.outer.inventoried(outer) if scope.outer else None
     kinds = {
-        (one.kind, one.collation, one.is_case_insensitive, one.pad) for one in (own, other) if one
+        (column.kind, column.collation, column.is_case_insensitive, column.pad)
+        for column in (own, other)
+        if column
     }
     if len(kinds) != 1:
-        raise NotExact(f"it compares {ref} with {outer}, which holds other values")
+        raise NotExact(f"it compares {ref} with {outer}, whose values compare differently")
     return scope.parameter(scope.parameter_name(ref, SUFFIXES.get(operator, "")), ref, outer)
 
 
 def _is_outside(scope: StatementScope, node: exp.Column) -> bool:
     if node.table:
         return node.table.lower() not in scope.tables
-    return all(scope.schema.column(one, node.name) is None for one in scope.tables.values())
+    return all(scope.schema.column(table, node.name) is None for table in scope.tables.values())
 
 
 def _exists(scope: StatementScope, node: exp.Expression) -> bool:
-    """Whether it tests that rows are there, or that none is; they are noted then."""
+    """Notes the rows whose existence a condition tests; returns False if it is another
+    condition."""
     node = inside(node)
     is_negated = isinstance(node, exp.Not)
     if is_negated:
@@ -201,40 +220,45 @@ def _add_existence(
     is_negated: bool,
     is_single: bool = False,
 ) -> None:
-    """`compared`: what the column of the SELECT inside must equal; `is_single`: by =, which
-    several rows would make an error."""
+    """Adds an EXISTS or NOT EXISTS to the scope.
+
+    `compared` is what the inner SELECT's column must equal (IN). `is_single` means a comparison
+    with =, which the server rejects when the inner SELECT returns several rows.
+    """
     select = query.unnest()
     if scope.outer is not None:
-        raise NotExact("it has a SELECT inside another one that is inside it")
+        raise NotExact("it has a SELECT inside another SELECT that is nested itself")
     if not isinstance(select, exp.Select):
-        raise NotExact("the SELECT inside it combines several")
+        raise NotExact("the SELECT inside it is a UNION or the like")
     if any(select.args.get(part) for part in ("group", "having", "offset")):
-        raise NotExact("the SELECT inside it groups or skips rows")
+        raise NotExact("the SELECT inside it groups rows or has an OFFSET")
     if select.args.get("limit") is not None and (compared is not None or is_negated):
-        raise NotExact("the SELECT inside it takes the first rows of an order")
+        raise NotExact("the SELECT inside it has a LIMIT")
     inner = StatementScope(scope.schema, scope)
-    question = _inside_select(inner, select)
+    subquery = _inside_select(inner, select)
     if compared is not None:
-        given = select.expressions[0].unalias()
-        if len(select.expressions) != 1 or not isinstance(given, exp.Column):
-            raise NotExact(f"it tests {shown(compared)} with {shown(given)}")
-        ref, outer = inner.column(given), tested(scope, compared)
-        absent = [one for one in (ref,) if inner.may_be_null(one)]
-        absent += [one for one in (outer,) if scope.may_be_null(one)]
-        if is_negated and absent:
-            raise NotExact(f"NOT IN finds nothing once {absent[0]} is NULL: say NOT EXISTS")
-        taken = ColumnTest(ref, "=", (_from_outside(inner, ref, outer, "="),))
-        question = replace(question, tests=(*question.tests, taken))
-        if is_single and not _names_one(inner, question, ref):
-            raise NotExact("the SELECT inside it may give several rows, which = refuses")
-    scope.existences.append(Existence(question, is_negated))
+        output = select.expressions[0].unalias()
+        if len(select.expressions) != 1 or not isinstance(output, exp.Column):
+            raise NotExact(f"it tests {shown(compared)} with {shown(output)}")
+        ref, outer = inner.column(output), tested(scope, compared)
+        nullable = [ref] if inner.may_be_null(ref) else []
+        nullable += [outer] if scope.may_be_null(outer) else []
+        if is_negated and nullable:
+            raise NotExact(
+                f"NOT IN finds nothing if any {nullable[0]} is NULL: say NOT EXISTS instead"
+            )
+        outer_test = ColumnTest(ref, "=", (_from_outside(inner, ref, outer, "="),))
+        subquery = replace(subquery, tests=(*subquery.tests, outer_test))
+        if is_single and not _finds_one_row_at_most(inner, subquery, ref):
+            raise NotExact("the SELECT inside it may return several rows, which = does not allow")
+    scope.existences.append(Existence(subquery, is_negated))
 
 
-def _names_one(scope: StatementScope, question: ResolvedQuery, but: ColumnRef) -> bool:
-    """Whether the tests, without that of one column, leave one row at most."""
-    given = {test.ref.column for test in question.tests if test.is_fixing and test.ref != but}
+def _finds_one_row_at_most(scope: StatementScope, query: ResolvedQuery, but: ColumnRef) -> bool:
+    """True when the tests, without the one of column `but`, leave at most one row."""
+    fixed_columns = {test.ref.column for test in query.tests if test.is_fixing and test.ref != but}
     table = next(iter(scope.tables.values()))
-    return not question.joins and is_unique(table, given)
+    return not query.joins and is_unique(table, fixed_columns)
 
 
 def _inside_select(scope: StatementScope, tree: exp.Select) -> ResolvedQuery:
@@ -256,5 +280,5 @@ def _joined(
         (left, right) if right.table == table.name else (right, left) for left, right in pairs
     )
     if any(right.table != table.name for _, right in ordered):
-        raise NotExact(f"what joins {table.name} is not said beside it")
+        raise NotExact(f"the condition that joins {table.name} is not about its own columns")
     return JoinedTable(table.name, ordered, is_outer)

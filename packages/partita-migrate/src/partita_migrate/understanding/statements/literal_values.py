@@ -1,4 +1,4 @@
-"""Values that a statement writes out, as attributes of an item hold them."""
+"""Literals of a statement as attribute values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NUMBERS = ("integer", "decimal", "float")
 
 
 def literal_value(column: SourceColumn, value: Any, dialect: str) -> AttributeValue | None:
-    """As a server reads a literal that is compared with a column."""
+    """Returns the value that a server takes a literal for when it is compared with the column."""
     if value is None:
         return None
     if column.kind in NUMBERS and isinstance(value, str):
@@ -61,12 +61,13 @@ _INSENSITIVE_FOLDS = {"sqlite": "nocase", "postgresql": "ci"}
 
 
 def fold_of(column: SourceColumn, dialect: str) -> str:
-    """How a collation compares the texts of a column; empty for letter by letter."""
+    """Returns the fold by which a column's collation compares; empty for an exact comparison."""
     if column.collation and dialect in MYSQL:
         return column.collation if column.collation in FOLDINGS else ""
     if not column.is_case_insensitive:
         return "pad" if column.pad == "PAD SPACE" else ""
-    # Inventories of before know neither pad nor collation: most of MySQL's have PAD SPACE.
+    # Inventories of earlier versions have neither pad nor collation; most of MySQL's collations are
+    # PAD SPACE.
     fold = "general" if column.is_letter_by_letter else "ai"
     return _INSENSITIVE_FOLDS.get(dialect, f"{fold}_no_pad" if column.pad == "NO PAD" else fold)
 
@@ -76,12 +77,12 @@ def folded(value: AttributeValue, fold: str) -> AttributeValue:
 
 
 def sorts_otherwise(column: SourceColumn) -> bool:
-    """Whether the order of its texts is that of no key."""
+    """True when keys cannot have the order of the column's texts."""
     return bool(column.collation) and column.collation not in FOLDINGS
 
 
 def not_in_keys(column: SourceColumn, dialect: str) -> str:
-    """Why no key finds its values; empty where keys do."""
+    """Returns the reason why no key can find the column's values; empty when keys can."""
     if column.is_generated:
         return COMPUTED
     if dialect not in MYSQL or not sorts_otherwise(column):

@@ -1,4 +1,4 @@
-"""The statement of a pattern: the one that was mined or written, else what its members say."""
+"""The statement of a pattern: its own SQL if it has some, otherwise one made from its members."""
 
 from __future__ import annotations
 
@@ -16,33 +16,31 @@ from partita_migrate.understanding.statements.statement_parsing import parse_sta
 
 
 class StatementUnknown(NotExact):
-    """What a pattern asks cannot be told from its members alone; its SQL would tell."""
+    """Raised when a pattern's members do not say exactly what it asks; its SQL would."""
 
 
 class PatternStatements:
-    """Of all patterns over one source."""
+    """Finds the statement of each pattern over one source."""
 
     def __init__(self, schema: SchemaLookup) -> None:
         self.schema = schema
 
     def of(self, pattern: AccessPattern) -> Statement:
-        """NotExact when it is not known to the last word."""
+        """Returns the pattern's statement. Raises NotExact when it is not fully understood."""
         return parse_statement(pattern.statement or self.sql(pattern), self.schema)
 
     def sql(self, pattern: AccessPattern) -> str:
-        """A statement that says what the members of a pattern say."""
+        """Writes a statement from the members of a pattern."""
         table = self.schema.table(*_name_and_schema(pattern.table))
         if table is None:
             raise NotExact(f"{pattern.table} is not among the tables of the source")
         if pattern.filters:
-            tested = ", ".join(pattern.filters)
-            raise StatementUnknown(f"how it tests {tested} is not said; write its sql")
+            columns = ", ".join(pattern.filters)
+            raise StatementUnknown(f"how it tests {columns} is not said; write its sql")
         if pattern.hierarchy:
-            raise StatementUnknown(
-                "all below a row of a tree is read, which its members say in words"
-            )
+            raise StatementUnknown("it reads a whole subtree of a hierarchy; write its sql")
         if pattern.values > 1:
-            raise StatementUnknown("it asks for several values at once; write its sql")
+            raise StatementUnknown("it asks for several values in one call; write its sql")
         if pattern.operation == "insert":
             return self._insert(table)
         if pattern.operation == "update":
@@ -54,10 +52,12 @@ class PatternStatements:
         return self._select(table, pattern, where)
 
     def _select(self, table: SourceTable, pattern: AccessPattern, where: str) -> str:
-        listed = [*map(self._column, pattern.columns)]
-        columns = ", ".join(listed) or f"{self._quoted(table.name)}.*"
-        if not listed:
-            columns = ", ".join(f"{self._quoted(one)}.*" for one in (table.name, *pattern.joins))
+        selected = [*map(self._column, pattern.columns)]
+        columns = ", ".join(selected) or f"{self._quoted(table.name)}.*"
+        if not selected:
+            columns = ", ".join(
+                f"{self._quoted(joined_table)}.*" for joined_table in (table.name, *pattern.joins)
+            )
         if pattern.operation == "aggregate":
             columns = "COUNT(*)"
         direction = " DESC" if pattern.is_descending else ""
@@ -70,9 +70,12 @@ class PatternStatements:
         )
 
     def _joins(self, table: SourceTable, pattern: AccessPattern) -> str:
-        """Rows that each row belongs to; for many rows of another table it takes the statement."""
-        named = [*pattern.equality, *pattern.range, *pattern.order_by, *pattern.columns]
-        others = dict.fromkeys([*pattern.joins, *(ColumnRef.parse(name).table for name in named)])
+        """Joins the rows that each row belongs to. One-to-many joins are refused: they need the
+        SQL."""
+        column_names = [*pattern.equality, *pattern.range, *pattern.order_by, *pattern.columns]
+        others = dict.fromkeys(
+            [*pattern.joins, *(ColumnRef.parse(name).table for name in column_names)]
+        )
         joined = [table.name]
         text = ""
         for other in others:
@@ -91,7 +94,9 @@ class PatternStatements:
                 parent = self.schema.table(*_name_and_schema(link.parent))
                 assert parent is not None
                 if len(link.key.columns) != len(link.key.referenced_columns):
-                    raise StatementUnknown(f"what {link.parent} is referred to by does not fit it")
+                    raise StatementUnknown(
+                        f"a foreign key does not match the columns of {link.parent}"
+                    )
                 pairs = zip(link.key.columns, link.key.referenced_columns, strict=True)
                 on = " AND ".join(
                     f"{self._column(str(ColumnRef(link.child, own)))}"
@@ -115,23 +120,25 @@ class PatternStatements:
 
     def _update(self, table: SourceTable, pattern: AccessPattern) -> str:
         self._refuse_others(pattern)
-        given = {ColumnRef.parse(name).column for name in pattern.equality}
+        tested_columns = {ColumnRef.parse(name).column for name in pattern.equality}
         names = [ColumnRef.parse(name).column for name in pattern.columns] or [
             column.name
             for column in table.columns
-            if not column.is_generated and column.name not in {*given, *table.primary_key}
+            if not column.is_generated and column.name not in {*tested_columns, *table.primary_key}
         ]
         if not names:
-            raise StatementUnknown("what it changes is not said")
+            raise StatementUnknown("it does not say which columns it changes; write its sql")
         changes = ", ".join(f"{self._quoted(name)} = ?" for name in names)
         where = self._where(pattern)
         return f"UPDATE {self._table(table)} AS {self._quoted(table.name)} SET {changes}{where}"
 
     def _refuse_others(self, pattern: AccessPattern) -> None:
-        named: Iterable[str] = (*pattern.equality, *pattern.range)
-        others = {ColumnRef.parse(name).table for name in named} - {pattern.table}
+        column_names: Iterable[str] = (*pattern.equality, *pattern.range)
+        others = {ColumnRef.parse(name).table for name in column_names} - {pattern.table}
         if others:
-            raise StatementUnknown(f"it changes rows by what {', '.join(sorted(others))} holds")
+            raise StatementUnknown(
+                f"it selects the rows to change by columns of {', '.join(sorted(others))}"
+            )
 
     def _table(self, table: SourceTable) -> str:
         if table.schema is None:

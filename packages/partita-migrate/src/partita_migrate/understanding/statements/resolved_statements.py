@@ -1,7 +1,7 @@
-"""The exact words of a statement: what it tests, joins, sorts by and changes.
+"""Statements after resolution: what they test, join, sort by and change.
 
-A question is what both sides of a proof are asked: the statement runs on the source, and requests
-are planned from its tests. Columns are those of the inventory; a table occurs once.
+Columns are those of the inventory, and a table occurs once. Planners make requests from these, and
+proofs run the same statement on the source.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ OnConflict = Literal["", "nothing", "update", "replace"]
 
 
 class NotExact(Exception):
-    """A statement that is not understood to the last word; the text says why."""
+    """Raised for a statement that is not fully understood; the text says which part and why."""
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """What the caller passes, by the name that requests know it by."""
+    """A value that the caller passes, under the name that requests use for it."""
 
     name: str
     ref: ColumnRef | None = None
-    """The column that it is compared with or written to."""
+    """The column that the value is compared with or written to."""
     outer: ColumnRef | None = None
-    """Inside EXISTS: the column of the row outside that it is taken from, not from the caller."""
+    """Inside EXISTS: the column of the outer row that supplies the value instead of the caller."""
 
 
 @dataclass(frozen=True)
@@ -52,8 +52,8 @@ class ColumnTest:
     operator: Operator
     values: tuple[Value, ...] = ()
     form: str = ""
-    """As a key's field is told to hold the text that is compared: in lower or upper case; empty for
-    the column as it is."""
+    """The form in which a key holds the compared text, such as `lower`; empty for the column
+    itself."""
 
     @property
     def is_equality(self) -> bool:
@@ -61,21 +61,21 @@ class ColumnTest:
 
     @property
     def is_fixing(self) -> bool:
-        """Whether all rows that pass have the one value that is given."""
+        """True when all rows that pass have the same value, the one that is passed."""
         return self.operator == "=" and not self.form
 
     def suffix(self, value: Parameter) -> str:
-        """What a value's name has behind that of its column: the end of a range, and a number where
-        the statement compares the column several times."""
+        """Returns what follows the column in a parameter's name: `.from` or `.to` for the end of a
+        range, and `.2` when the statement compares the column again."""
         if value.outer is not None:
             return ""
         column = str(ColumnRef("", self.ref.column))
-        found = value.name.removeprefix(str(self.ref)).removeprefix(column)
-        return found if _SUFFIX.fullmatch(found) else ""
+        suffix = value.name.removeprefix(str(self.ref)).removeprefix(column)
+        return suffix if _SUFFIX.fullmatch(suffix) else ""
 
     @property
     def first_suffix(self) -> str:
-        """Of several values together, the name of the first that is passed."""
+        """Returns the suffix of the first parameter among several values."""
         return next(
             (self.suffix(value) for value in self.values if isinstance(value, Parameter)), ""
         )
@@ -85,7 +85,7 @@ class ColumnTest:
 class JoinedTable:
     table: str
     pairs: tuple[tuple[ColumnRef, ColumnRef], ...]
-    """Of an earlier table, and of this one."""
+    """Pairs of columns that must be equal: one of an earlier table, one of this table."""
     is_outer: bool = False
 
 
@@ -97,15 +97,16 @@ class Sorting:
 
 @dataclass(frozen=True)
 class Existence:
-    """Other rows that must be there for a row of the answer (EXISTS, IN), or must not."""
+    """A condition that other rows must exist for each row of the result (EXISTS, IN),
+    or must not."""
 
     question: ResolvedQuery
-    """For them; what it takes from the row outside are parameters with `outer`."""
+    """The query for those rows; values from the outer row are parameters with `outer`."""
     is_negated: bool = False
 
     @property
-    def taken(self) -> list[ColumnRef]:
-        """The columns of the row outside."""
+    def outer_columns(self) -> list[ColumnRef]:
+        """Returns the columns of the outer row that the query uses."""
         return [
             parameter.outer
             for parameter in self.question.parameters()
@@ -120,16 +121,16 @@ class ResolvedQuery:
     tests: tuple[ColumnTest, ...] = ()
     existences: tuple[Existence, ...] = ()
     alternatives: tuple[tuple[ColumnTest, ...], ...] = ()
-    """Of these groups, the tests of one must hold too (OR)."""
+    """Groups of tests, one of which must hold in addition to `tests` (OR)."""
     order: tuple[Sorting, ...] = ()
     limit: int | Parameter | None = None
     offset: int | Parameter | None = None
     columns: tuple[ColumnRef, ...] = ()
-    """What is read, in the order of the statement."""
+    """The columns that are read, in the order of the statement."""
     finish: str = ""
-    """What the application does with the rows: counts, groups, drops repeats."""
+    """What the application does with the rows: it counts, groups or drops duplicates."""
     tree: exp.Expression | None = field(default=None, compare=False)
-    """The statement, with the parameters by name and the columns alone in its list."""
+    """The parsed statement, with named parameters and without computed output columns."""
 
     @property
     def tables(self) -> list[str]:
@@ -140,7 +141,8 @@ class ResolvedQuery:
         return (*self.tests, *(test for group in self.alternatives for test in group))
 
     def branches(self) -> list[ResolvedQuery]:
-        """A question for each alternative; rows that several find belong to the answer once."""
+        """Returns one query per alternative. Rows that several of them find occur once in the
+        result."""
         return [
             replace(self, tests=(*self.tests, *group), alternatives=())
             for group in self.alternatives
@@ -159,24 +161,24 @@ class ResolvedQuery:
             )
 
     def same(self, ref: ColumnRef) -> set[ColumnRef]:
-        """The columns that joins make equal to this one."""
-        found = {ref}
+        """Returns the columns that joins make equal to this one, including itself."""
+        columns = {ref}
         pairs = [pair for join in self.joins for pair in join.pairs]
         while True:
-            more = {one for pair in pairs if found & set(pair) for one in pair}
-            if more <= found:
-                return found
-            found |= more
+            connected = {column for pair in pairs if columns & set(pair) for column in pair}
+            if connected <= columns:
+                return columns
+            columns |= connected
 
 
 @dataclass(frozen=True)
 class ColumnChange:
-    """`SET column = value`, or column = column + value."""
+    """`SET column = value`, or `SET column = column + value`."""
 
     ref: ColumnRef
     value: Value
     sign: int = 0
-    """1 and -1 add and subtract the value."""
+    """1 when the value is added to the column, -1 when it is subtracted, 0 when it replaces it."""
 
 
 @dataclass(frozen=True)
@@ -184,13 +186,13 @@ class Insertion:
     table: str
     columns: tuple[ColumnRef, ...]
     values: tuple[Value | None, ...]
-    """None for what the source makes up."""
+    """None for a value that the source makes, such as a default."""
     on_conflict: OnConflict = ""
-    """What becomes of a row that has the same key already."""
+    """What happens when a row has the same key already."""
     conflict: tuple[str, ...] = ()
-    """The columns of that key; empty when the statement does not name it."""
+    """The columns of that key; empty when the statement does not name them."""
     changes: tuple[ColumnChange, ...] = ()
-    """Of the row that is there."""
+    """Changes to the existing row."""
     tree: exp.Expression | None = field(default=None, compare=False)
 
     def parameters(self) -> Iterator[Parameter]:
@@ -201,7 +203,7 @@ class Insertion:
 
 @dataclass(frozen=True)
 class Modification:
-    """An UPDATE, or without changes a DELETE."""
+    """An UPDATE, or a DELETE if there are no changes."""
 
     table: str
     tests: tuple[ColumnTest, ...]
@@ -209,8 +211,8 @@ class Modification:
     tree: exp.Expression | None = field(default=None, compare=False)
 
     def parameters(self) -> Iterator[Parameter]:
-        tested = [value for test in self.tests for value in test.values]
-        for value in [*tested, *(change.value for change in self.changes)]:
+        test_values = [value for test in self.tests for value in test.values]
+        for value in [*test_values, *(change.value for change in self.changes)]:
             if isinstance(value, Parameter):
                 yield value
 

@@ -1,4 +1,4 @@
-"""SELECT: what is asked of the rows, in which order and how many."""
+"""SELECT: the columns, order, limit and grouping of a query."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _OF_SETS = re.compile(
     r"|STRING_TO_TABLE|JSONB?_(ARRAY_ELEMENTS|EACH|OBJECT_KEYS|POPULATE_RECORDSET|PATH_QUERY)(_TEXT)?",
     re.IGNORECASE,
 )
-"""PostgreSQL's functions that make several rows of one."""
+"""PostgreSQL's set-returning functions, which make several rows of one."""
 
 
 def select(scope: StatementScope, tree: exp.Select) -> ResolvedQuery:
@@ -63,14 +63,14 @@ def _finished(
         order=tuple(order),
         limit=limit,
         offset=offset,
-        columns=tuple(dict.fromkeys([*columns, *(one.ref for one in order)])),
+        columns=tuple(dict.fromkeys([*columns, *(sorting.ref for sorting in order)])),
         finish=finish,
         tree=tree,
     )
 
 
 def _inner(join: JoinedTable, tests: list[ColumnTest]) -> JoinedTable:
-    """A LEFT JOIN whose absent rows no test lets pass is none."""
+    """Turns a LEFT JOIN into an inner one if a test rejects rows without a match anyway."""
     is_tested = any(test.ref.table == join.table and test.operator != "is null" for test in tests)
     return replace(join, is_outer=False) if is_tested else join
 
@@ -81,60 +81,60 @@ def _without_matches(
     tests: list[ColumnTest],
     columns: list[ColumnRef],
 ) -> tuple[list[JoinedTable], list[ColumnTest]]:
-    """A LEFT JOIN whose rows must be absent (`WHERE other.id IS NULL`) is a NOT EXISTS."""
+    """Turns a LEFT JOIN with `WHERE other.id IS NULL` into a NOT EXISTS."""
     for join in joins:
         own = [test for test in tests if test.ref.table == join.table]
-        absent = [
+        null_tests = [
             test for test in own if test.operator == "is null" and not scope.may_be_null(test.ref)
         ]
         others = [pair for other in joins if other is not join for pair in other.pairs]
         is_used = any(ref.table == join.table for ref in (*columns, *sum(others, ())))
-        if not join.is_outer or len(own) != 1 or not absent or is_used:
+        if not join.is_outer or len(own) != 1 or not null_tests or is_used:
             continue
-        taken = tuple(
+        outer_tests = tuple(
             ColumnTest(ref, "=", (Parameter(scope.parameter_name(ref), ref, outer),))
             for outer, ref in join.pairs
         )
-        scope.existences.append(Existence(ResolvedQuery(join.table, tests=taken), is_negated=True))
-        joins = [one for one in joins if one is not join]
-        tests = [test for test in tests if test not in absent]
+        scope.existences.append(
+            Existence(ResolvedQuery(join.table, tests=outer_tests), is_negated=True)
+        )
+        joins = [other for other in joins if other is not join]
+        tests = [test for test in tests if test not in null_tests]
     return joins, tests
 
 
 def _columns(scope: StatementScope, tree: exp.Select, first: SourceTable) -> list[ColumnRef]:
-    found: list[ColumnRef] = []
+    columns: list[ColumnRef] = []
     for expression in tree.expressions:
         if isinstance(expression, exp.Star):
-            found += _all(list(scope.tables.values()))
+            columns += _all(list(scope.tables.values()))
         elif isinstance(expression, exp.Column) and isinstance(expression.this, exp.Star):
             table = scope.tables.get(expression.table.lower())
             if table is None:
-                raise NotExact(f"{expression.table} is no table of it")
-            found += _all([table])
+                raise NotExact(f"{expression.table} is not one of its tables")
+            columns += _all([table])
         elif expression.find(exp.Select) is not None:
-            raise NotExact(
-                f"{shown(expression)} is asked for each row: make it a pattern of its own"
-            )
-        elif (several := _several(expression)) is not None:
-            raise NotExact(f"{shown(several)} makes several rows of one, or none")
+            raise NotExact(f"{shown(expression)} is run for each row: make it a pattern of its own")
+        elif (set_function := _set_function(expression)) is not None:
+            raise NotExact(f"{shown(set_function)} returns a set of rows")
         else:
-            found += [scope.column(column) for column in expression.find_all(exp.Column)]
+            columns += [scope.column(column) for column in expression.find_all(exp.Column)]
     for part in ("group", "having") if _finish(tree) else ():
         clause = tree.args.get(part)
-        named = {one.alias.lower() for one in tree.expressions if one.alias}
+        aliases = {expression.alias.lower() for expression in tree.expressions if expression.alias}
         for column in clause.find_all(exp.Column) if clause is not None else ():
-            if column.table or column.name.lower() not in named:
-                found.append(scope.column(column))
+            if column.table or column.name.lower() not in aliases:
+                columns.append(scope.column(column))
     key = [ColumnRef(first.name, name) for name in first.primary_key]
-    return list(dict.fromkeys(found)) or key or _all([first])
+    return list(dict.fromkeys(columns)) or key or _all([first])
 
 
-def _several(node: exp.Expression) -> exp.Func | None:
-    """A function that gives a set of rows."""
-    for one in node.find_all(exp.Func):
-        name = one.name if isinstance(one, exp.Anonymous) else one.sql_name()
+def _set_function(node: exp.Expression) -> exp.Func | None:
+    """Returns a function in the expression that returns a set of rows, or None."""
+    for function in node.find_all(exp.Func):
+        name = function.name if isinstance(function, exp.Anonymous) else function.sql_name()
         if _OF_SETS.fullmatch(name):
-            return one
+            return function
     return None
 
 
@@ -149,26 +149,27 @@ def _all(tables: list[SourceTable]) -> list[ColumnRef]:
 
 def _order(scope: StatementScope, tree: exp.Select) -> list[Sorting]:
     clause = tree.args.get("order")
-    found = []
-    for one in clause.expressions if clause is not None else ():
-        node = one.this
+    sortings = []
+    for ordered in clause.expressions if clause is not None else ():
+        node = ordered.this
         if isinstance(node, exp.Literal) and node.is_int:
             node = unaliased(tree.expressions[int(node.this) - 1]).copy()
-            one.set("this", node)
+            ordered.set("this", node)
         if isinstance(node, exp.Column) and not node.table:
-            named = {other.alias.lower(): other for other in tree.expressions if other.alias}
-            alias = named.get(node.name.lower())
+            aliased = {other.alias.lower(): other for other in tree.expressions if other.alias}
+            alias = aliased.get(node.name.lower())
             if alias is not None:
                 node = unaliased(alias).copy()
-                one.set("this", node)
+                ordered.set("this", node)
         if not isinstance(node, exp.Column):
             raise NotExact(f"it sorts by {shown(node)}, which no attribute holds")
-        ref, is_descending = scope.column(node), bool(one.args.get("desc"))
+        ref, is_descending = scope.column(node), bool(ordered.args.get("desc"))
+        # By default NULLs come first, but last in PostgreSQL; DESC turns the order around.
         is_first = is_descending == (scope.schema.dialect == "postgres")
-        if bool(one.args.get("nulls_first")) != is_first and scope.is_nullable(ref):
-            raise NotExact(f"it says itself where rows without {ref} are sorted")
-        found.append(Sorting(ref, is_descending))
-    return found
+        if bool(ordered.args.get("nulls_first")) != is_first and scope.is_nullable(ref):
+            raise NotExact(f"it has its own NULLS FIRST or LAST for {ref}")
+        sortings.append(Sorting(ref, is_descending))
+    return sortings
 
 
 def _count(
@@ -188,7 +189,7 @@ def _count(
 
 
 def _finish(tree: exp.Select) -> str:
-    """What an application does with the rows once it has them."""
+    """Returns what the application does with the rows that it has read; empty if nothing."""
     if tree.args.get("group") is not None:
         return "groups the rows"
     if any(expression.find(exp.AggFunc) is not None for expression in tree.expressions):

@@ -1,4 +1,4 @@
-"""SQL to its exact words. What cannot be said with them is refused with the reason."""
+"""Parses SQL to a resolved statement, or refuses it with a reason."""
 
 from __future__ import annotations
 
@@ -49,16 +49,17 @@ _PARTS: dict[type[Any], tuple[str, ...]] = {
     exp.Ordered: ("this", "desc", "nulls_first"),
     **dict.fromkeys(COMPARED, _BOTH_SIDES),
 }  # fmt: skip
-"""What is understood of each kind of node; anything else that one has makes it another question."""
+"""The parts that are understood of each kind of node; any other part makes the
+statement inexact."""
 
 
 def parse_statement(statement: str, schema: SchemaLookup) -> Statement:
-    """NotExact when a part of it is not understood."""
+    """Parses and resolves a statement. Raises NotExact when a part of it is not understood."""
     text = statement
     if "..." in text:
         text = shapes_of(statement, schema.dialect)[0].text
     numbers = iter(range(1, 10_000))
-    text = _SKIPPED.sub(lambda found: found[1] or f":p{next(numbers)}", text)
+    text = _SKIPPED.sub(lambda match: match[1] or f":p{next(numbers)}", text)
     is_replace = _REPLACE.match(text) is not None
     if is_replace:
         text = _REPLACE.sub("INSERT INTO ", text, count=1)
@@ -66,7 +67,7 @@ def parse_statement(statement: str, schema: SchemaLookup) -> Statement:
         parsed = sqlglot.parse(text, dialect=schema.dialect)
     except (SqlglotError, RecursionError) as error:
         raise NotExact(f"its SQL is not understood: {str(error).splitlines()[0]}") from error
-    trees = [one for one in parsed if isinstance(one, exp.Expression)]
+    trees = [tree for tree in parsed if isinstance(tree, exp.Expression)]
     if len(trees) != 1:
         raise NotExact("it is more than one statement")
     if is_replace:
@@ -79,11 +80,11 @@ def _read(tree: exp.Expr, scope: StatementScope) -> Statement:
         if tree.find(kind) is not None:
             raise NotExact(reason)
     for node in tree.walk():
-        known = _PARTS.get(type(node))
+        understood = _PARTS.get(type(node))
         if isinstance(node, exp.Distinct) and isinstance(node.parent, exp.AggFunc):
             continue  # COUNT(DISTINCT column), which the application counts.
         for name, part in node.args.items():
-            if part and known is not None and name not in known:
+            if part and understood is not None and name not in understood:
                 raise NotExact(f"its {name.upper()} is not understood")
     if isinstance(tree, exp.Select):
         return select(scope, tree)

@@ -1,4 +1,4 @@
-"""The tables, columns and values that the names of a statement stand for."""
+"""Resolves the names of a statement to tables, columns and values."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ from partita_migrate.understanding.statements.syntax_nodes import literal_of, sh
 
 
 class StatementScope:
-    """What a statement's names stand for, and what was found in it so far."""
+    """The tables of a statement by alias, and the parts of it that were resolved so far."""
 
     def __init__(self, schema: SchemaLookup, outer: StatementScope | None = None) -> None:
-        """`outer`: of the statement around, inside EXISTS and IN."""
+        """`outer` is the scope of the enclosing statement, for a SELECT inside EXISTS or IN."""
         self.schema = schema
         self.outer = outer
         self.tables: dict[str, SourceTable] = {}
-        """By alias."""
+        """Tables by their alias in lower case."""
         self.names: dict[str, int] = outer.names if outer is not None else {}
         self.existences: list[Existence] = []
         self.alternatives: list[list[tuple[ColumnTest, ...]]] = []
-        """Of each OR, the groups of tests of which one must hold."""
+        """For each OR, the groups of tests of which one must hold."""
 
     def add_table(self, node: exp.Expression | None) -> SourceTable:
         if not isinstance(node, exp.Table):
-            raise NotExact("it reads what is no table")
+            raise NotExact("it reads something other than a table")
         table = self.schema.table(node.name, node.db)
         if table is None:
             raise NotExact(f"{node.name} is not among the tables of the source")
         if table.is_inherited:
             raise NotExact(f"other tables inherit from {table.name}")
-        if any(table is known for known in self.tables.values()):
-            raise NotExact(f"it reads {table.name} twice: a pattern for each is served")
+        if any(table is resolved for resolved in self.tables.values()):
+            raise NotExact(f"it reads {table.name} twice: make it two patterns")
         alias = (node.alias or node.name).lower()
         self.tables[alias] = table
         name = table.name
@@ -54,23 +54,24 @@ class StatementScope:
     def column(self, node: exp.Column) -> ColumnRef:
         tables = list(self.tables.values())
         if node.table:
-            found = self.tables.get(node.table.lower())
-            if found is None:
-                raise NotExact(f"{node.table} is no table of it")
-            tables = [found]
+            aliased = self.tables.get(node.table.lower())
+            if aliased is None:
+                raise NotExact(f"{node.table} is not one of its tables")
+            tables = [aliased]
         for table in tables:
             column = self.schema.column(table, node.name)
             if column is not None:
                 node.set("this", exp.to_identifier(column.name, quoted=True))
                 node.set("table", exp.to_identifier(self.alias(table), quoted=True))
                 return ColumnRef(table.name, column.name)
-        raise NotExact(f"{node.name} is no column of {tables[0].name}")
+        raise NotExact(f"{node.name} is not a column of {tables[0].name}")
 
     def alias(self, table: SourceTable) -> str:
-        return next(alias for alias, known in self.tables.items() if known is table)
+        return next(alias for alias, resolved in self.tables.items() if resolved is table)
 
     def value(self, node: exp.Expression, ref: ColumnRef | None, name: str) -> Value:
-        """A literal, or what the caller passes: also what it computes without the row."""
+        """Resolves a literal, or an expression without columns, which the caller computes and
+        passes."""
         literal = literal_of(node)
         if literal is not None:
             is_number = literal.value is not None and not isinstance(literal.value, str)
@@ -79,7 +80,7 @@ class StatementScope:
             return literal
         if node.find(exp.Select) is not None:
             raise NotExact(
-                f"{shown(node)} is asked first, and its answer passed on: make it a pattern of"
+                f"{shown(node)} is run first and its result is passed on: make it a pattern of"
                 " its own"
             )
         if node.find(exp.Column) is not None:
@@ -91,7 +92,8 @@ class StatementScope:
     def parameter(
         self, name: str, ref: ColumnRef | None, outer: ColumnRef | None = None
     ) -> Parameter:
-        """Numbered where the statement has passed one of this name before."""
+        """Makes a parameter. Its name gets a number if the statement already has one of
+        this name."""
         count = self.names[name] = self.names.get(name, 0) + 1
         return Parameter(name if count == 1 else f"{name}.{count}", ref, outer)
 
@@ -100,7 +102,7 @@ class StatementScope:
         return str(ColumnRef("", ref.column) if ref.table == first else ref) + suffix
 
     def inventoried(self, ref: ColumnRef) -> SourceColumn | None:
-        table = next(one for one in self.tables.values() if one.name == ref.table)
+        table = next(table for table in self.tables.values() if table.name == ref.table)
         return self.schema.column(table, ref.column)
 
     def is_insensitive(self, ref: ColumnRef) -> bool:
@@ -108,7 +110,7 @@ class StatementScope:
         return column is not None and column.is_case_insensitive
 
     def is_padded(self, ref: ColumnRef) -> bool:
-        """Whether blanks at the end of a text do not count."""
+        """True when trailing blanks do not count in comparisons."""
         column = self.inventoried(ref)
         if column is None:
             return False
@@ -124,6 +126,7 @@ class StatementScope:
         return column is None or column.is_nullable
 
     def may_be_null(self, ref: ColumnRef) -> bool:
-        """SQLite lets a primary key be NULL; such a row has no item, which `test` tells."""
-        table = next(one for one in self.tables.values() if one.name == ref.table)
+        """SQLite allows NULL in a primary key. It is not counted here: such a row has no item, and
+        `test` reports it."""
+        table = next(table for table in self.tables.values() if table.name == ref.table)
         return self.is_nullable(ref) and ref.column not in table.primary_key

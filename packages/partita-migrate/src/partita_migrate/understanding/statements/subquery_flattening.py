@@ -1,4 +1,4 @@
-"""Views, common table expressions and subqueries in FROM, merged into the statement around them."""
+"""Merges views, common table expressions and subqueries in FROM into the enclosing SELECT."""
 
 from __future__ import annotations
 
@@ -13,38 +13,39 @@ from partita_migrate.understanding.statements.resolved_statements import NotExac
 
 
 def flattened(statement: exp.Expression, schema: SchemaLookup) -> exp.Expr:
-    """One SELECT over tables that says the same; NotExact when there is none."""
+    """Returns an equivalent SELECT over tables only. Raises NotExact when that is not possible."""
     tree = with_views(statement, schema)
     if not isinstance(tree, exp.Select) or not _derived(tree):
         return tree
     try:
-        named = qualify(
+        qualified = qualify(
             tree,
             schema=schema.columns_by_table(),
             dialect=schema.dialect,
             quote_identifiers=False,
             validate_qualify_columns=False,
         )
-        merged = merge_subqueries(_without_shell(named))
+        merged = merge_subqueries(_without_shell(qualified))
     except (SqlglotError, RecursionError, KeyError) as error:
         raise NotExact(f"its subquery is not understood: {str(error).splitlines()[0]}") from error
-    left = _derived(merged)
-    if left:
-        raise NotExact(f"it reads {left[0]}, a SELECT whose rows are not those of its tables")
+    remaining = _derived(merged)
+    if remaining:
+        raise NotExact(f"it reads {remaining[0]}, a SELECT that cannot be merged with its tables")
     return merged
 
 
 def _derived(tree: exp.Expr) -> list[str]:
-    """What FROM and JOIN read that is no table."""
+    """Returns the names of what FROM and JOIN read besides tables."""
     sources = [tree.args.get("from_") or tree.args.get("from"), *(tree.args.get("joins") or [])]
     subqueries = [
         source.this for source in sources if source and isinstance(source.this, exp.Subquery)
     ]
-    return [one.alias or "a subquery" for one in (*tree.find_all(exp.CTE), *subqueries)]
+    return [source.alias or "a subquery" for source in (*tree.find_all(exp.CTE), *subqueries)]
 
 
 def _without_shell(tree: exp.Expr) -> exp.Expr:
-    """A SELECT of some groups of another SELECT: its tests are made before grouping."""
+    """Merges an outer SELECT that only filters groups of an inner one: the filter on grouping
+    columns gives the same result before grouping."""
     source = tree.args.get("from_") or tree.args.get("from")
     inner = source.this if source is not None else None
     clauses = {name for name, part in tree.args.items() if part}
@@ -59,15 +60,15 @@ def _without_shell(tree: exp.Expr) -> exp.Expr:
     outputs = {expression.alias_or_name: expression.unalias() for expression in query.expressions}
     where = tree.args.get("where")
     for column in list(where.find_all(exp.Column)) if where is not None else []:
-        behind = outputs.get(column.name)
-        if behind is None or behind.sql() not in grouped:
+        grouping = outputs.get(column.name)
+        if grouping is None or grouping.sql() not in grouped:
             return tree
-        column.replace(behind.copy())
-    wanted = {one.name for part in tree.expressions for one in part.find_all(exp.Column)}
+        column.replace(grouping.copy())
+    selected = {column.name for part in tree.expressions for column in part.find_all(exp.Column)}
     if not all(isinstance(expression.unalias(), exp.Column) for expression in tree.expressions):
         return tree
     query.set(
         "expressions",
-        [expression for expression in query.expressions if expression.alias_or_name in wanted],
+        [expression for expression in query.expressions if expression.alias_or_name in selected],
     )
     return query.where(where.this) if where is not None else query

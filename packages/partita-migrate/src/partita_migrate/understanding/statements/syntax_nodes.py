@@ -1,4 +1,4 @@
-"""What nodes of a parsed statement say, whatever the tables are."""
+"""Small questions about nodes of a parsed statement that do not depend on the tables."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ COMPARED: dict[type[exp.Expression], tuple[Operator, Operator]] = {
     exp.GT: (">", "<"),
     exp.GTE: (">=", "<="),
 }
-"""Each with the operator that says the same with its sides exchanged."""
+"""Operators by node, each with the operator for exchanged sides: a < b is b > a."""
 SUFFIXES: dict[Operator, str] = {">": ".from", ">=": ".from", "<": ".to", "<=": ".to"}
 
 
@@ -61,7 +61,8 @@ def _is_text(value: Any) -> bool:
 
 
 def is_compound(node: exp.Expression) -> bool:
-    """Whether several tests are in it, or one that compares several columns."""
+    """True for a condition that combines tests (AND, OR), or that compares several
+    columns at once."""
     node = inside(node)
     if isinstance(node, exp.Not):
         return _is_either(inside(node.this)) or is_compound(node.this)
@@ -69,7 +70,8 @@ def is_compound(node: exp.Expression) -> bool:
 
 
 def _is_either(node: exp.Expression) -> bool:
-    """Whether its opposite is one of two: before or behind a range, false or NULL."""
+    """True when the negation is an alternative: NOT BETWEEN is before or after the range, NOT (x IS
+    TRUE) is false or NULL."""
     is_of_truth = isinstance(node, exp.Is) and isinstance(node.expression, exp.Boolean)
     return isinstance(node, exp.Between) or is_of_truth
 

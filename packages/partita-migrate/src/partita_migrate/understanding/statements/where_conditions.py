@@ -1,4 +1,4 @@
-"""Conditions on columns of one row: tests, and the alternatives of an OR."""
+"""Conditions on the columns of one row: tests, and the alternatives of an OR."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _OPPOSITES: dict[Operator, Operator] = {
 }  # fmt: skip
 _FORMS: dict[type[exp.Expression], str] = {exp.Lower: "lower", exp.Upper: "upper"}
 ALTERNATIVES_MAX = 8
-"""Of requests that one statement becomes."""
+"""The most requests that one statement may become."""
 
 
 def test_of(scope: StatementScope, node: exp.Expression) -> ColumnTest:
@@ -54,16 +54,16 @@ def test_of(scope: StatementScope, node: exp.Expression) -> ColumnTest:
         return _is(scope, node)
     if isinstance(node, exp.Like):
         return _like(scope, node)
-    raise NotExact(f"no key and no filter tests {shown(node)}")
+    raise NotExact(f"neither a key nor a filter can test {shown(node)}")
 
 
 def _truth(scope: StatementScope, ref: ColumnRef, *, is_true: bool) -> ColumnTest:
-    """A column that stands for a condition; a number is true unless it is 0."""
+    """Makes the test for a bare column in a condition; a number is true unless it is 0."""
     kind = scope.kind(ref)
     if kind in NUMBERS:
         return ColumnTest(ref, "<>" if is_true else "=", (Constant(0),))
     if kind != "boolean":
-        raise NotExact(f"it takes {ref} for true or false, which a {kind} is not")
+        raise NotExact(f"it treats {ref} as true or false, but it is a {kind}")
     return ColumnTest(ref, "=", (Constant(is_true),))
 
 
@@ -72,18 +72,18 @@ def tested(scope: StatementScope, node: exp.Expression) -> ColumnRef:
         return scope.column(node)
     if isinstance(node, exp.Paren):
         return tested(scope, node.this)
-    raise NotExact(f"it tests {shown(node)}, which no attribute holds")
+    raise NotExact(f"it tests {shown(node)}, which is not stored in an attribute")
 
 
 def _formed(scope: StatementScope, node: exp.Expression) -> tuple[ColumnRef, str]:
-    """A column, or lower() or upper() of one, with the form in which a key holds it."""
+    """Resolves a column, or lower() or upper() of one, and the form in which a key holds it."""
     node = inside(node)
     form = _FORMS.get(type(node))
     if form is None:
         return tested(scope, node), ""
     ref = tested(scope, node.this)
     if scope.kind(ref) != "string":
-        raise NotExact(f"it tests {shown(node)}, and {ref} is no text")
+        raise NotExact(f"it tests {shown(node)}, but {ref} is not a text")
     if scope.schema.dialect == "mysql" and scope.is_insensitive(ref):
         return ref, ""  # The collation of the column compares what the function gives too.
     if scope.schema.dialect == "sqlite":
@@ -91,7 +91,7 @@ def _formed(scope: StatementScope, node: exp.Expression) -> tuple[ColumnRef, str
     if not scope.is_padded(ref):
         return ref, form
     if scope.schema.dialect == "postgres":
-        raise NotExact(f"it tests {shown(node)}, and {ref} is filled with blanks, unlike it")
+        raise NotExact(f"it tests {shown(node)}, but {ref} is padded with blanks and that is not")
     return ref, f"{form}_pad"
 
 
@@ -103,11 +103,11 @@ def _comparison(
     if left.find(exp.Column) is None:
         operator, left, right = exchanged, right, left
     if is_negated:
-        # Of NULL, neither a comparison nor its opposite is true.
+        # For NULL, neither a comparison nor its opposite is true, so they can be exchanged.
         operator = _OPPOSITES[operator]
     ref, form = _formed(scope, left)
     if form and operator != "=":
-        raise NotExact(f"it compares {shown(left)} otherwise than for equality")
+        raise NotExact(f"it compares {shown(left)} by something other than equality")
     suffix = SUFFIXES.get(operator, "")
     return ColumnTest(
         ref, operator, (scope.value(right, ref, scope.parameter_name(ref, suffix)),), form
@@ -126,7 +126,7 @@ def _negated(scope: StatementScope, node: exp.Expression) -> ColumnTest:
         return _truth(scope, scope.column(node), is_true=False)
     if type(node) in COMPARED and not is_of_rows(node):
         return _comparison(scope, node, is_negated=True)
-    raise NotExact(f"no key and no filter tests NOT {shown(node)}")
+    raise NotExact(f"neither a key nor a filter can test NOT {shown(node)}")
 
 
 def _among(scope: StatementScope, node: exp.In, operator: Operator) -> ColumnTest:
@@ -135,7 +135,7 @@ def _among(scope: StatementScope, node: exp.In, operator: Operator) -> ColumnTes
     if not members or node.args.get("query") is not None:
         raise NotExact("it has a SELECT inside an alternative (OR)")
     if form and operator != "in":
-        raise NotExact(f"no key and no filter tests {shown(node)}")
+        raise NotExact(f"neither a key nor a filter can test {shown(node)}")
     values = tuple(scope.value(member, ref, scope.parameter_name(ref)) for member in members)
     return ColumnTest(ref, operator, values, form)
 
@@ -146,7 +146,7 @@ def _is(scope: StatementScope, node: exp.Is) -> ColumnTest:
         return ColumnTest(ref, "is not null" if node.args.get("negate") else "is null")
     if isinstance(node.expression, exp.Boolean) and not node.args.get("negate"):
         return _truth(scope, ref, is_true=bool(node.expression.this))
-    raise NotExact(f"no key and no filter tests {shown(node)}")
+    raise NotExact(f"neither a key nor a filter can test {shown(node)}")
 
 
 def _like(scope: StatementScope, node: exp.Like) -> ColumnTest:
@@ -154,25 +154,28 @@ def _like(scope: StatementScope, node: exp.Like) -> ColumnTest:
     literal = literal_of(node.expression)
     text = literal.value if literal is not None else None
     if not isinstance(text, str):
-        raise NotExact(f"how {ref} is searched is in a parameter of LIKE")
+        raise NotExact(f"the LIKE pattern for {ref} is a parameter")
     if re.search(r"[_\\]", text):
-        raise NotExact(f"{ref} is searched by a pattern")
+        raise NotExact(f"it matches {ref} with wildcards inside the LIKE pattern")
     middle = text.strip("%")
     if "%" in middle or not middle:
-        raise NotExact(f"{ref} is searched by a pattern")
+        raise NotExact(f"it matches {ref} with wildcards inside the LIKE pattern")
     if text.startswith("%"):
-        raise NotExact(f"the inside of {ref} is searched: a search service does that")
+        raise NotExact(f"it searches inside {ref}: that needs a search service")
     if scope.schema.dialect == "sqlite" and not scope.is_insensitive(ref):
-        raise NotExact(f"LIKE is blind to case there, and {ref} is not")
+        raise NotExact(f"LIKE ignores case in SQLite, but comparisons of {ref} do not")
     if text.endswith("%"):
         return ColumnTest(ref, "begins_with", (Constant(middle),))
     if scope.is_padded(ref):
-        raise NotExact(f"blanks at the end of {ref} count for LIKE, and not for its keys: write =")
+        raise NotExact(
+            f"LIKE counts trailing blanks of {ref}, but its keys do not: write = instead"
+        )
     return ColumnTest(ref, "=", (Constant(middle),))
 
 
 def either(scope: StatementScope, node: exp.Expression) -> list[ColumnTest]:
-    """One of several values of one column; other alternatives are kept apart."""
+    """Resolves an OR: several values of one column become an IN; others are kept as
+    alternatives."""
     groups = _groups(scope, node)
     if len(groups) == 1:
         return list(groups[0])
@@ -189,12 +192,14 @@ def either(scope: StatementScope, node: exp.Expression) -> list[ColumnTest]:
 def _groups(
     scope: StatementScope, node: exp.Expression, *, is_negated: bool = False
 ) -> list[tuple[ColumnTest, ...]]:
-    """The alternatives of a condition, each as tests that must all hold."""
+    """Returns the alternatives of a condition; each is a group of tests that must all hold."""
     node = inside(node)
     if isinstance(node, exp.Not):
         return _groups(scope, node.this, is_negated=not is_negated)
     if isinstance(node, exp.Or | exp.And):
-        sides = [_groups(scope, one, is_negated=is_negated) for one in (node.this, node.expression)]
+        sides = [
+            _groups(scope, side, is_negated=is_negated) for side in (node.this, node.expression)
+        ]
         if isinstance(node, exp.Or) != is_negated:
             return [group for side in sides for group in side]
         return [(*left, *right) for left, right in product(*sides)]
@@ -210,7 +215,7 @@ def _groups(
 
 
 def _outside(scope: StatementScope, node: exp.Between) -> list[tuple[ColumnTest, ...]]:
-    """NOT BETWEEN: before the range, or behind it."""
+    """Resolves NOT BETWEEN: less than the range, or greater."""
     ref = tested(scope, node.this)
     low = scope.value(node.args["low"], ref, scope.parameter_name(ref, ".to"))
     high = scope.value(node.args["high"], ref, scope.parameter_name(ref, ".from"))
@@ -218,11 +223,11 @@ def _outside(scope: StatementScope, node: exp.Between) -> list[tuple[ColumnTest,
 
 
 def _row_groups(scope: StatementScope, node: exp.Expression) -> list[tuple[ColumnTest, ...]]:
-    """(a, b) > (x, y): a is greater, or it is equal and b is greater."""
+    """Resolves (a, b) > (x, y): a is greater, or a is equal and b is greater."""
     operator, _ = COMPARED[type(node)]
     lefts, rights = node.this.expressions, node.expression.expressions
     if operator == "<>" or len(lefts) != len(rights):
-        raise NotExact(f"no key and no filter tests {shown(node)}")
+        raise NotExact(f"neither a key nor a filter can test {shown(node)}")
     suffix = SUFFIXES.get(operator, "")
     values = []
     for left, right in zip(lefts, rights, strict=True):
@@ -233,18 +238,20 @@ def _row_groups(scope: StatementScope, node: exp.Expression) -> list[tuple[Colum
         return [tuple(equal)]
     beyond: Operator = ">" if operator in (">", ">=") else "<"
     groups = [
-        (*equal[:place], ColumnTest(ref, beyond, (value,)))
-        for place, (ref, value) in enumerate(values[:-1])
+        (*equal[:position], ColumnTest(ref, beyond, (value,)))
+        for position, (ref, value) in enumerate(values[:-1])
     ]
     ref, value = values[-1]
     return [*groups, (*equal[:-1], ColumnTest(ref, operator, (value,)))]
 
 
 def chosen(scope: StatementScope) -> tuple[tuple[ColumnTest, ...], ...]:
-    """With several ORs, one group of each."""
+    """Multiplies out several ORs: every combination takes one group of each."""
     if not scope.alternatives:
         return ()
-    found = tuple(tuple(chain.from_iterable(one)) for one in product(*scope.alternatives))
-    if len(found) > ALTERNATIVES_MAX:
-        raise NotExact(f"it has {len(found)} alternatives (OR): a pattern for each is served")
-    return found
+    combinations = tuple(
+        tuple(chain.from_iterable(combination)) for combination in product(*scope.alternatives)
+    )
+    if len(combinations) > ALTERNATIVES_MAX:
+        raise NotExact(f"it has {len(combinations)} alternatives (OR): make several patterns of it")
+    return combinations

@@ -30,7 +30,9 @@ def insertion(scope: StatementScope, tree: exp.Insert) -> Insertion:
     table = scope.add_table(schema.this if isinstance(schema, exp.Schema) else schema)
     node = schema.this if isinstance(schema, exp.Schema) else schema
     node.set("alias", None)
-    columns = [scope.schema.column(table, one.name) for one in named] or list(table.columns)
+    columns = [scope.schema.column(table, identifier.name) for identifier in named] or list(
+        table.columns
+    )
     if None in columns:
         raise NotExact(f"it names a column that {table.name} does not have")
     refs = [ColumnRef(table.name, column.name) for column in columns if column is not None]
@@ -38,26 +40,28 @@ def insertion(scope: StatementScope, tree: exp.Insert) -> Insertion:
         identifier.replace(exp.to_identifier(ref.column, quoted=True))
     values = tree.expression
     if not isinstance(values, exp.Values) or len(values.expressions) != 1:
-        raise NotExact("it inserts what a SELECT gives, or several rows at once")
+        raise NotExact("it inserts the rows of a SELECT, or several rows at once")
     tree.set("returning", None)
     row = values.expressions[0]
     if len(row.expressions) == 1 and isinstance(row.expressions[0], exp.Placeholder):
-        # Digests and mined statements have one sign for a whole list.
+        # Digests and mined statements have one placeholder for a whole list.
         row.set("expressions", [exp.Placeholder() for _ in refs])
     members = row.expressions
     if len(members) != len(refs):
-        raise NotExact("its values do not fit its columns")
-    found: list[Value | None] = []
+        raise NotExact("it has more or fewer values than columns")
+    values_in_order: list[Value | None] = []
     for member, ref in zip(members, refs, strict=True):
         is_name = isinstance(member, exp.Var | exp.Column)
         is_default = is_name and member.name.upper() == "DEFAULT"
-        found.append(None if is_default else scope.value(member, ref, scope.parameter_name(ref)))
-    brought = dict(zip((ref.column for ref in refs), found, strict=True))
-    action, conflict, changes = _upsert(scope, tree, table, brought)
+        values_in_order.append(
+            None if is_default else scope.value(member, ref, scope.parameter_name(ref))
+        )
+    inserted = dict(zip((ref.column for ref in refs), values_in_order, strict=True))
+    action, conflict, changes = _upsert(scope, tree, table, inserted)
     return Insertion(
         table=table.name,
         columns=tuple(refs),
-        values=tuple(found),
+        values=tuple(values_in_order),
         on_conflict=action,
         conflict=conflict,
         changes=changes,
@@ -66,26 +70,26 @@ def insertion(scope: StatementScope, tree: exp.Insert) -> Insertion:
 
 
 def _upsert(
-    scope: StatementScope, tree: exp.Insert, table: SourceTable, brought: dict[str, Value | None]
+    scope: StatementScope, tree: exp.Insert, table: SourceTable, inserted: dict[str, Value | None]
 ) -> tuple[OnConflict, tuple[str, ...], tuple[ColumnChange, ...]]:
-    """What becomes of a row that has the same key already: the key, and its changes."""
-    instead = str(tree.args.get("alternative") or "").upper()
-    if tree.args.get("ignore") or instead == "IGNORE":
+    """Returns what happens to a row with the same key, the columns of that key, and the changes."""
+    alternative = str(tree.args.get("alternative") or "").upper()
+    if tree.args.get("ignore") or alternative == "IGNORE":
         return "nothing", (), ()
-    if instead == "REPLACE":
+    if alternative == "REPLACE":
         return "replace", (), ()
     clause = tree.args.get("conflict")
-    if instead or (clause is not None and any(clause.args.get(one) for one in _OF_CONFLICT)):
-        raise NotExact("what it does to a row that is there already is not said in requests")
+    if alternative or (clause is not None and any(clause.args.get(part) for part in _OF_CONFLICT)):
+        raise NotExact("what it does with an existing row cannot be expressed in requests")
     if clause is None:
         return "", (), ()
     keys = []
     for key in clause.args.get("conflict_keys") or []:
         column = scope.schema.column(table, key.find(exp.Identifier).this)
         if column is None:
-            raise NotExact(f"its ON CONFLICT names no column of {table.name}")
+            raise NotExact(f"its ON CONFLICT names something else than columns of {table.name}")
         keys.append(column.name)
-    changes = [_upserted(scope, expression, table, brought) for expression in clause.expressions]
+    changes = [_upserted(scope, expression, table, inserted) for expression in clause.expressions]
     return "update" if changes else "nothing", tuple(keys), tuple(changes)
 
 
@@ -93,7 +97,7 @@ def _upserted(
     scope: StatementScope,
     node: exp.Expression,
     table: SourceTable,
-    brought: dict[str, Value | None],
+    inserted: dict[str, Value | None],
 ) -> ColumnChange:
     if not isinstance(node, exp.EQ) or not isinstance(node.this, exp.Column):
         raise NotExact(f"it sets {shown(node)}")
@@ -110,46 +114,46 @@ def _upserted(
     if name is None:
         return ColumnChange(ref, scope.value(value, ref, scope.parameter_name(ref, ".new")), sign)
     column = scope.schema.column(table, name)
-    inserted = brought.get(column.name) if column is not None else None
-    if inserted is None:
-        raise NotExact(f"it sets {shown(node)}, which it does not insert")
-    return ColumnChange(ref, inserted, sign)
+    inserted_value = inserted.get(column.name) if column is not None else None
+    if inserted_value is None:
+        raise NotExact(f"it sets {shown(node)}, but does not insert that column")
+    return ColumnChange(ref, inserted_value, sign)
 
 
 def update(scope: StatementScope, tree: exp.Update) -> Modification:
     if tree.args.get("from_") is not None or tree.args.get("from") is not None:
-        raise NotExact("it changes rows by what other tables hold")
+        raise NotExact("it selects the rows to change by another table")
     table = scope.add_table(tree.this)
     if scope.schema.dialect == "sqlite":
         tree.this.set("alias", None)
     changes = tuple(_change(scope, expression) for expression in tree.expressions)
-    return Modification(table.name, _found(scope, tree), changes, tree)
+    return Modification(table.name, _tests(scope, tree), changes, tree)
 
 
 def deletion(scope: StatementScope, tree: exp.Delete) -> Modification:
     if tree.args.get("using") or tree.args.get("tables"):
-        raise NotExact("it deletes rows by what other tables hold")
+        raise NotExact("it selects the rows to delete by another table")
     table = scope.add_table(tree.this)
     tree.this.set("alias", None)
-    return Modification(table.name, _found(scope, tree), (), tree)
+    return Modification(table.name, _tests(scope, tree), (), tree)
 
 
-def _found(scope: StatementScope, tree: exp.Expression) -> tuple[ColumnTest, ...]:
+def _tests(scope: StatementScope, tree: exp.Expression) -> tuple[ColumnTest, ...]:
     tree.set("returning", None)
     where = tree.args.get("where")
     tests, _ = conditions(scope, where.this if where is not None else None)
     if scope.alternatives:
-        raise NotExact("it changes rows by alternatives (OR): a pattern for each is served")
+        raise NotExact("it changes rows by alternatives (OR): make several patterns of it")
     if scope.existences:
         raise NotExact(
-            "it changes rows by what a SELECT inside it finds: a pattern that reads their keys,"
-            " and one that writes by key, are served"
+            "it changes rows by what a SELECT inside it finds: make a pattern that reads their"
+            " keys, and one that writes by key"
         )
     for part in ("order", "limit"):
         if tree.args.get(part) is not None:
-            raise NotExact("it changes the first rows of an order")
+            raise NotExact("it has an ORDER BY or LIMIT, so it changes only some of the rows")
     for column in tree.find_all(exp.Column):
-        # One table, and an alias that not every server takes.
+        # Not every server accepts the alias here, and with a single table no column needs it.
         column.set("table", None)
     return tuple(tests)
 
@@ -163,21 +167,21 @@ def _change(scope: StatementScope, node: exp.Expression) -> ColumnChange:
     if isinstance(value, exp.Add | exp.Sub) and isinstance(value.this, exp.Column):
         if scope.column(value.this) == ref:
             sign = 1 if isinstance(value, exp.Add) else -1
-            return ColumnChange(ref, _given(scope, value.expression, ref, name), sign)
-    return ColumnChange(ref, _given(scope, value, ref, name))
+            return ColumnChange(ref, _value(scope, value.expression, ref, name), sign)
+    return ColumnChange(ref, _value(scope, value, ref, name))
 
 
-def _given(scope: StatementScope, node: exp.Expression, ref: ColumnRef, name: str) -> Value:
+def _value(scope: StatementScope, node: exp.Expression, ref: ColumnRef, name: str) -> Value:
     if node.find(exp.Column) is not None and node.find(exp.Select) is None:
         raise NotExact(
-            f"it sets {ref} to {shown(node)}, which is computed of the row: a pattern that reads"
-            " the row, and one that writes what the application computed, are served"
+            f"it sets {ref} to {shown(node)}, which is computed of the row: make a pattern that"
+            " reads the row, and one that writes what the application computed"
         )
     return scope.value(node, ref, name)
 
 
 def _excluded(node: exp.Expression) -> str | None:
-    """The column whose value would have been inserted, if it is that."""
+    """Returns the column whose inserted value is meant (`excluded.x`, `VALUES(x)`), or None."""
     if isinstance(node, exp.Column) and node.table.lower() == "excluded":
         return str(node.name)
     if isinstance(node, exp.Anonymous) and str(node.this).upper() in _IN_CONFLICT:

@@ -132,7 +132,7 @@ def _projecting(
     wanted = {*question.columns, *(test.ref for test in question.tests)}
     wanted |= {sorting.ref for sorting in question.order}
     wanted |= {ref for join in question.joins for pair in join.pairs for ref in pair}
-    wanted |= {ref for existence in question.existences for ref in existence.taken}
+    wanted |= {ref for existence in question.existences for ref in existence.outer_columns}
     keys = {key.name for key in [*table.keys, *index.keys]}
     held = [
         attribute
