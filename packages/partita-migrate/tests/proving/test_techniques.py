@@ -357,7 +357,7 @@ def test_a_read_in_a_transaction_and_a_low_peak_are_refused_with_the_line(
 ) -> None:
     folder = narrowed(folders["tpcc"], tmp_path, "tpcc", "warehouses")
     written = (folder.path / "patterns.toml").read_text()
-    for line, reason in (('transaction = "x"', "it reads"), ("peak = 1", "is no peak of 5/s")):
+    for line, reason in (('transaction = "x"', "it reads"), ("peak = 1", "is not a peak of 5/s")):
         (folder.path / "patterns.toml").write_text(written + line + "\n")
         with pytest.raises(PartitaError, match=reason):
             model(folder)

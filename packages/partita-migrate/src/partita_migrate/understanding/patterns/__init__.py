@@ -1,1 +1,2 @@
-"""Access patterns: what an application asks of its data, written by people or mined."""
+"""Access patterns: what an application asks of its data, written by people or mined from
+statements."""

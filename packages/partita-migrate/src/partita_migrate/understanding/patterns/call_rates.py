@@ -1,4 +1,4 @@
-"""Rates as people write them: a number a second, "120/min", "8 million per day", "1.5k/s"."""
+"""Parses call rates as people write them: 20, "120/min", "8 million per day", "1.5k/s"."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _RATE = re.compile(
 
 
 def rate_per_second(written: object) -> float | None:
-    """None when it is no rate."""
+    """Returns calls per second, or None if the text is not a rate."""
     if isinstance(written, bool):
         return None
     if isinstance(written, int | float):

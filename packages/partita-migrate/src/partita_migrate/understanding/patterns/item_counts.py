@@ -1,4 +1,4 @@
-"""How many items a call touches, where neither people nor the server have counted."""
+"""Estimates how many items a call touches, where neither people nor the server counted them."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ from partita_migrate.understanding.schema.inventory import Inventory
 
 
 def with_items(patterns: Patterns, inventory: Inventory, analysis: Analysis) -> Patterns:
-    """Patterns that do not say how many items they touch get what the sampled rows tell."""
-    counting = _Counting(inventory, analysis)
-    known = [
-        pattern if pattern.items else replace(pattern, items=counting.items(pattern))
+    """Completes patterns that do not say how many items they touch, from the figures of
+    the sample."""
+    estimator = _ItemEstimator(inventory, analysis)
+    completed = [
+        pattern if pattern.items else replace(pattern, items=estimator.items(pattern))
         for pattern in patterns.patterns
     ]
-    return replace(patterns, patterns=known)
+    return replace(patterns, patterns=completed)
 
 
-class _Counting:
+class _ItemEstimator:
     def __init__(self, inventory: Inventory, analysis: Analysis) -> None:
         self._inventory = inventory
         self._analysis = analysis
@@ -31,37 +32,42 @@ class _Counting:
         if pattern.operation == "insert":
             return 1.0
         rows = self._found(pattern)
-        # Rows of a joined table lie beside the one that they belong to.
-        beside = [self._rows_for_one(table, pattern.table, pattern) for table in pattern.joins]
-        rows *= max([1.0, *beside])
-        # Figures are limited once all rows are counted.
+        # Joined rows are in the item collection of the row that they belong to.
+        joined_rows = [self._rows_for_one(table, pattern.table, pattern) for table in pattern.joins]
+        rows *= max([1.0, *joined_rows])
+        # An aggregate has to read all rows, whatever its limit.
         if pattern.limit is not None and pattern.operation != "aggregate":
             rows = min(rows, pattern.limit)
         return max(1.0, float(f"{rows:.4g}"))
 
     def _found(self, pattern: AccessPattern) -> float:
-        """Rows of the table that the values of a call find."""
+        """Returns how many rows of the table the values of one call find."""
         if not pattern.equality:
             return float(self._rows(pattern.table))
-        asked: dict[str, set[str]] = {}
+        columns_by_table: dict[str, set[str]] = {}
         for name in pattern.equality:
             ref = ColumnRef.parse(name)
-            asked.setdefault(ref.table, set()).add(ref.column)
-        own = asked.pop(pattern.table, None)
-        found = [self._rows_per_call(pattern.table, own)] if own else []
-        found += [
+            columns_by_table.setdefault(ref.table, set()).add(ref.column)
+        own = columns_by_table.pop(pattern.table, None)
+        estimates = [self._rows_per_call(pattern.table, own)] if own else []
+        estimates += [
             self._rows_per_call(table, columns) * self._rows_for_one(pattern.table, table, pattern)
-            for table, columns in asked.items()
+            for table, columns in columns_by_table.items()
         ]
-        return min(found)
+        return min(estimates)
 
     def _rows(self, name: str) -> int:
         measured, table = self._analysis.table(name), self._inventory.table(name)
         return measured.rows if measured else table.row_count or 0 if table else 1
 
     def _rows_for_one(self, table: str, other: str, pattern: AccessPattern) -> float:
-        """Rows of a table for one of another: of those that refer to it, or lead on to it."""
-        children = [table, *pattern.through, *(one.name for one in self._inventory.tables)]
+        """Returns the rows of a table per row of another one that it refers to, directly or through
+        a child."""
+        children = [
+            table,
+            *pattern.through,
+            *(source_table.name for source_table in self._inventory.tables),
+        ]
         for child in dict.fromkeys(children):
             columns = self._reference(child, other)
             if columns and (child == table or self._reference(child, table)):
@@ -69,19 +75,19 @@ class _Counting:
         return 1.0
 
     def _reference(self, child: str, parent: str) -> list[str]:
-        """The columns by which one table refers to another."""
+        """Returns the columns by which one table refers to another, or an empty list."""
         table = self._inventory.table(child)
         keys = table.foreign_keys if table else []
         return next((key.columns for key in keys if key.referenced_table == parent), [])
 
     def _rows_per_value(self, name: str, columns: Iterable[str]) -> float:
-        """Of the key that narrows most among those that the call names."""
+        """Returns the mean rows per value of the most selective key among these columns."""
         return min((key.rows_per_value for key in self._keys(name, columns)), default=1.0)
 
     def _rows_per_call(self, name: str, columns: Iterable[str]) -> float:
-        """The same for values that are asked for as often as they occur."""
-        found = (key.rows_per_call or key.rows_per_value for key in self._keys(name, columns))
-        return min(found, default=1.0)
+        """Returns the same, for values that are asked for as often as they occur."""
+        rows = (key.rows_per_call or key.rows_per_value for key in self._keys(name, columns))
+        return min(rows, default=1.0)
 
     def _keys(self, name: str, columns: Iterable[str]) -> list[KeySkew]:
         measured = self._analysis.table(name)

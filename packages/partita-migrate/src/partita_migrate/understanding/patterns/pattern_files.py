@@ -1,6 +1,6 @@
-"""`patterns.toml`, as people write it, and `patterns.mined.toml`, in the same form.
+"""Reads `patterns.toml`, which people write, and writes `patterns.mined.toml` in the same form.
 
-    [[pattern]]
+[[pattern]]
     name = "games that a player registered to"
     table = "players_games"
     by = "player_id"
@@ -8,8 +8,8 @@
     rate = "500/s"
     items = 3
 
-A pattern may be given as `sql = "SELECT ..."` instead, and many names are understood. What is not
-is refused with its line and its pattern.
+A pattern may also be given as `sql = "SELECT ..."`, and members have many aliases. Mistakes are
+refused with the line and the pattern.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _TOP_LEVEL = (
 
 
 def read_patterns(folder: Folder, inventory: Inventory) -> Patterns:
-    """What people wrote; without that what was mined; without that nothing."""
+    """Returns the written patterns; if there are none, the mined ones; otherwise no patterns."""
     name = next((name for name in (WRITTEN, MINED) if folder.has(name)), None)
     if name is None:
         return Patterns()
@@ -61,7 +61,7 @@ def read_patterns(folder: Folder, inventory: Inventory) -> Patterns:
 
 
 def parse(text: str, inventory: Inventory, where: str = WRITTEN) -> Patterns:
-    """The patterns of a file; PartitaError names the line and the pattern that is wrong."""
+    """Parses a file. PartitaError names the line and the pattern that is wrong."""
     try:
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -75,59 +75,62 @@ def parse(text: str, inventory: Inventory, where: str = WRITTEN) -> Patterns:
     written = [
         WrittenPattern(table, text, where, schema) for table in _tables(content, text, where)
     ]
-    patterns = [one.pattern() for one in written]
+    patterns = [pattern.pattern() for pattern in written]
     _refuse_repeats(patterns, where)
     return Patterns(
         origin=str(content.get("origin", "")),
         window_seconds=float(content.get("window_seconds", 0.0)),
         patterns=patterns,
-        unexplained=[UnexplainedStatement(**one) for one in content.get("unexplained", [])],
-        ignored=[IgnoredStatements(**one) for one in content.get("ignored", [])],
-        references=[str(one) for one in content.get("references", [])],
+        unexplained=[UnexplainedStatement(**entry) for entry in content.get("unexplained", [])],
+        ignored=[IgnoredStatements(**entry) for entry in content.get("ignored", [])],
+        references=[str(entry) for entry in content.get("references", [])],
     )
 
 
 def _refuse_repeats(patterns: Iterable[AccessPattern], where: str) -> None:
-    seen: set[str] = set()
+    names: set[str] = set()
     for pattern in patterns:
-        if pattern.name in seen:
+        if pattern.name in names:
             raise PartitaError(f"{where} has two patterns with the name {pattern.name!r}.")
-        seen.add(pattern.name)
+        names.add(pattern.name)
 
 
 def _tables(content: dict[str, Any], text: str, where: str) -> list[PatternBlock]:
-    """[[pattern]] or [[patterns]], or [patterns.NAME]."""
-    found: list[dict[str, Any]] = []
+    """Returns the blocks of all patterns: [[pattern]], [[patterns]], or [patterns.NAME]."""
+    blocks: list[dict[str, Any]] = []
     for group in (content.get("pattern", []), content.get("patterns", [])):
         if isinstance(group, dict):
-            found += [{"name": name, **members} for name, members in group.items()]
+            blocks += [{"name": name, **members} for name, members in group.items()]
         else:
-            found += group
-    if not all(isinstance(one, dict) for one in found):
-        raise PartitaError(f"{where} has a pattern that is no table; begin each with [[pattern]].")
+            blocks += group
+    if not all(isinstance(block, dict) for block in blocks):
+        raise PartitaError(
+            f"{where} has a pattern that is not a table; begin each with [[pattern]]."
+        )
     headers = [
         number
         for number, line in enumerate(text.splitlines(), 1)
         if re.match(r"\s*\[\[?\s*patterns?\b[^\]]*\]\]?", line)
     ]
-    lines: list[int | None] = [*headers] if len(headers) == len(found) else [None] * len(found)
-    return [PatternBlock(i + 1, members, lines[i]) for i, members in enumerate(found)]
+    lines: list[int | None] = [*headers] if len(headers) == len(blocks) else [None] * len(blocks)
+    return [PatternBlock(i + 1, members, lines[i]) for i, members in enumerate(blocks)]
 
 
 def to_toml(patterns: Patterns) -> dict[str, Any]:
-    """For `Folder.write_toml`; `parse` reads it back."""
+    """Returns the content for `Folder.write_toml`; `parse` reads it back."""
     content: dict[str, Any] = {}
     if patterns.origin:
         content |= {"origin": patterns.origin, "window_seconds": patterns.window_seconds}
     content["references"] = patterns.references
     content["pattern"] = [_written_form(pattern) for pattern in patterns.patterns]
-    content["unexplained"] = [asdict(one) for one in patterns.unexplained]
-    content["ignored"] = [asdict(one) for one in patterns.ignored]
+    content["unexplained"] = [asdict(entry) for entry in patterns.unexplained]
+    content["ignored"] = [asdict(entry) for entry in patterns.ignored]
     return {name: part for name, part in content.items() if part}
 
 
 def _written_form(pattern: AccessPattern) -> dict[str, Any]:
-    """The members that say something, in the words that people use; own columns by short names."""
+    """Returns the members that are not empty, under the names that people use; columns of the
+    pattern's own table are unqualified."""
 
     def short(columns: list[str]) -> list[str]:
         refs = map(ColumnRef.parse, columns)

@@ -1,4 +1,5 @@
-"""One pattern as a person wrote it: many names are understood, mistakes come with their line."""
+"""One pattern as a person wrote it, under any of many names; mistakes are reported with
+their line."""
 
 from __future__ import annotations
 
@@ -54,7 +55,7 @@ _FIELDS = {
     "statement": (),
     "source": (),
 }
-"""Each member of a pattern, and what else people call it."""
+"""The members of a pattern, each with the aliases that people may use."""
 _FIELD_BY_NAME = {alias: field for field, aliases in _FIELDS.items() for alias in (field, *aliases)}
 _OPERATIONS: dict[Operation, str] = {
     "read": "read get query select fetch find list load lookup show search view",
@@ -70,7 +71,7 @@ _CATEGORIES = ("write only", "by distinct value", "range of items")
 
 
 class PatternBlock:
-    """One table of the file: its number and its members."""
+    """One pattern table of the file: its number, members and line."""
 
     def __init__(self, number: int, members: dict[str, Any], line: int | None) -> None:
         self.number = number
@@ -79,15 +80,15 @@ class PatternBlock:
 
 
 class WrittenPattern:
-    """One pattern of a file on its way to an AccessPattern."""
+    """Turns one block of the file into an AccessPattern."""
 
-    def __init__(self, found: PatternBlock, text: str, where: str, schema: SchemaLookup) -> None:
-        self._found = found
+    def __init__(self, block: PatternBlock, text: str, where: str, schema: SchemaLookup) -> None:
+        self._block = block
         self._text = text
         self._where = where
         self._schema = schema
         self._members: dict[str, Any] = {}
-        for written, value in found.members.items():
+        for written, value in block.members.items():
             self._members[self._field(written)] = value
         name = self._members.get("name")
         if name is not None and (not isinstance(name, str) or not name.strip()):
@@ -97,7 +98,7 @@ class WrittenPattern:
         start = self._from_sql() if "sql" in self._members else self._from_members()
         access = self._settled(start)
         name = str(
-            self._members.get("name") or access.description or f"pattern {self._found.number}"
+            self._members.get("name") or access.description or f"pattern {self._block.number}"
         )
         return replace(
             access,
@@ -114,7 +115,7 @@ class WrittenPattern:
         if plain not in _FIELD_BY_NAME:
             near = get_close_matches(plain, _FIELD_BY_NAME, 1)
             advice = f"; did you mean {near[0]!r}?" if near else ""
-            self._refuse(f"{written!r} is not known{advice}", written)
+            self._refuse(f"{written!r} is not a member of a pattern{advice}", written)
         return _FIELD_BY_NAME[plain]
 
     def _from_sql(self) -> AccessPattern:
@@ -124,14 +125,14 @@ class WrittenPattern:
         try:
             access = read_statement(shapes[0], self._schema)[0]
         except (NotAnAccess, NotUnderstood) as reason:
-            named = known_table(shapes[0], self._schema)
-            if named is None:
+            access_of_table = known_table(shapes[0], self._schema)
+            if access_of_table is None:
                 self._refuse(f"its sql is not understood: {reason}", "sql")
-            access = named
+            access = access_of_table
         is_counted = access.is_by_distinct_value and not access.joins
-        given = float(max(shapes[0].members, 1))
-        pattern = access.pattern(given if is_counted else 0.0)
-        return replace(pattern, values=given) if access.is_among else pattern
+        values = float(max(shapes[0].members, 1))
+        pattern = access.pattern(values if is_counted else 0.0)
+        return replace(pattern, values=values) if access.is_among else pattern
 
     def _from_members(self) -> AccessPattern:
         if "table" not in self._members:
@@ -143,7 +144,8 @@ class WrittenPattern:
             word = str(self._members["operation"]).lower().strip()
             if word not in _OPERATION_BY_WORD:
                 self._refuse(
-                    f"{word!r} is no operation; write read, insert, update, delete or aggregate",
+                    f"{word!r} is not an operation; write read, insert, update, delete or"
+                    " aggregate",
                     "operation",
                 )
             return _OPERATION_BY_WORD[word]
@@ -163,7 +165,7 @@ class WrittenPattern:
         return table
 
     def _settled(self, start: AccessPattern) -> AccessPattern:
-        """What is said beside the table or the sql."""
+        """Applies the members that are written beside the table or the sql."""
         table = self._table(start.table)
         joins = [self._table(name) for name in self._texts("joins")] or [
             self._table(name) for name in start.joins
@@ -196,7 +198,9 @@ class WrittenPattern:
         if category is not None:
             plain = str(category).lower().replace("-", " ").replace("_", " ")
             if plain not in _CATEGORIES:
-                self._refuse(f"{category!r} is no category; they are {_listed(_CATEGORIES)}")
+                self._refuse(
+                    f"{category!r} is not a category; the categories are {_listed(_CATEGORIES)}"
+                )
             pattern = replace(pattern, category=plain)
         rate = self._rate()
         return replace(
@@ -208,7 +212,7 @@ class WrittenPattern:
         )
 
     def _peak(self, rate: float) -> float:
-        """A rate of its own, or "3x" the usual one."""
+        """Returns the peak rate: a rate of its own, or "3x" the usual one."""
         written = self._members.get("peak_per_second")
         if written is None:
             return 0.0
@@ -216,7 +220,7 @@ class WrittenPattern:
         peak = float(times[1]) * rate if times else rate_per_second(written)
         if peak is None or peak < rate:
             self._refuse(
-                f'{written!r} is no peak of {rate:g}/s; write "3x", or a rate that is not lower',
+                f'{written!r} is not a peak of {rate:g}/s; write "3x", or a rate that is not lower',
                 "peak_per_second",
             )
         return peak
@@ -224,9 +228,9 @@ class WrittenPattern:
     def _transaction(self, operation: Operation) -> str:
         name = self._members.get("transaction", "")
         if not isinstance(name, str):
-            self._refuse("transaction must be the name of one", "transaction")
+            self._refuse("transaction must be a name", "transaction")
         if name and operation not in ("insert", "update", "delete"):
-            self._refuse("it reads; a transaction has what is written together", "transaction")
+            self._refuse("it reads, and only writes can share a transaction", "transaction")
         return name.strip()
 
     def _column_reader(
@@ -239,21 +243,25 @@ class WrittenPattern:
     def _column(
         self, written: str, table: SourceTable, joins: list[SourceTable], field: str
     ) -> str:
-        """ "column" of the table or of a joined one, or "table.column" of any."""
+        """Resolves "column" of the table or a joined one, or "table.column" of any."""
         ref = ColumnRef.parse(written.strip())
         qualifier, name = ref
         tables = [self._table(qualifier)] if qualifier else [table, *joins]
-        found = ((one, self._schema.column(one, name)) for one in tables)
-        table, column = next(((one, column) for one, column in found if column), (table, None))
+        candidates = (
+            (source_table, self._schema.column(source_table, name)) for source_table in tables
+        )
+        table, column = next(
+            ((source_table, column) for source_table, column in candidates if column), (table, None)
+        )
         if column is None:
-            known = [column.name for one in tables for column in one.columns]
-            near = get_close_matches(name, known, 1)
+            names = [column.name for source_table in tables for column in source_table.columns]
+            near = get_close_matches(name, names, 1)
             advice = f"; did you mean {near[0]}?" if near else ""
             self._refuse(f"{tables[0].name} has no column {name}{advice}", field)
         return str(ColumnRef(table.name, column.name))
 
     def _join_path(self, written: str) -> str:
-        """A table that lies between, or the column of a foreign key."""
+        """Resolves a table in between, or the column of a foreign key."""
         ref = ColumnRef.parse(written.strip())
         table = self._find(ref.table) if ref.table else None
         column = self._schema.column(table, ref.column) if table else None
@@ -281,7 +289,7 @@ class WrittenPattern:
     def _order(
         self, columns: Callable[[str], list[str]], start: AccessPattern
     ) -> tuple[list[str], bool]:
-        """ "created_at", "-created_at" or "created_at desc"."""
+        """Parses "created_at", "-created_at" or "created_at desc"."""
         is_descending = self._flag("is_descending", start.is_descending)
         texts = self._texts("order_by")
         if not texts:
@@ -297,18 +305,18 @@ class WrittenPattern:
         return columns("order_by"), is_descending
 
     def _hierarchy(self, table: SourceTable) -> str:
-        """The column by which a table refers to itself."""
-        found = [self._column(name, table, [], "hierarchy") for name in self._texts("hierarchy")]
-        if found and self_reference(table, ColumnRef.parse(found[0]).column) is None:
-            self._refuse(f"{found[0]} does not refer to {table.name} itself", "hierarchy")
-        return found[0] if found else ""
+        """Returns the column by which a table refers to itself, or an empty text."""
+        columns = [self._column(name, table, [], "hierarchy") for name in self._texts("hierarchy")]
+        if columns and self_reference(table, ColumnRef.parse(columns[0]).column) is None:
+            self._refuse(f"{columns[0]} does not refer to {table.name} itself", "hierarchy")
+        return columns[0] if columns else ""
 
     def _limit(self, start: AccessPattern) -> int | None:
         if "limit" not in self._members:
             return start.limit
         limit = self._number("limit")
         if limit < 1 or limit != int(limit):
-            self._refuse("its limit must be a whole number from 1", "limit")
+            self._refuse("its limit must be a whole number, at least 1", "limit")
         return int(limit)
 
     def _rate(self) -> float:
@@ -320,7 +328,7 @@ class WrittenPattern:
         rate = rate_per_second(self._members["calls_per_second"])
         if rate is None:
             self._refuse(
-                f"{self._members['calls_per_second']!r} is no rate; write a number a second, or"
+                f"{self._members['calls_per_second']!r} is not a rate; write calls per second, or"
                 ' "120/min", "8 million per day"',
                 "calls_per_second",
             )
@@ -329,7 +337,7 @@ class WrittenPattern:
     def _number(self, field: str) -> float:
         value = self._members[field]
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e18:
-            self._refuse(f"{value!r} is no number of {field.replace('_', ' ')}", field)
+            self._refuse(f"{value!r} is not a number of {field.replace('_', ' ')}", field)
         return float(value)
 
     def _flag(self, field: str, default: bool) -> bool:
@@ -346,15 +354,15 @@ class WrittenPattern:
         return [text for text in texts if text]
 
     def _refuse(self, what: str, field: str | None = None) -> NoReturn:
-        name = self._found.members.get("name")
-        called = f"pattern {name!r}" if name else f"pattern {self._found.number}"
+        name = self._block.members.get("name")
+        called = f"pattern {name!r}" if name else f"pattern {self._block.number}"
         line = self._line_of(field)
         place = f"{self._where}, line {line}" if line else self._where
         raise PartitaError(f"{place}, {called}: {what}{'' if what.endswith('?') else '.'}")
 
     def _line_of(self, field: str | None) -> int | None:
-        """Where a member is written, else where its pattern begins."""
-        start = self._found.line
+        """Returns the line of a member, or where its pattern begins."""
+        start = self._block.line
         if start is None or field is None:
             return start
         names = {field, *_FIELDS.get(field, ())}

@@ -1,6 +1,7 @@
-"""Access patterns mined from what a database has really run.
+"""Mines access patterns from the statements that a database has really run.
 
-What the server kept (`servers`, `logs`) is brought into one form in which only the shape counts
-(`texts`), parsed once for each shape (`understanding`), and merged into named patterns (`merging`).
-What is not understood is listed with its reason, never dropped.
+`statement_statistics` and `statement_logs` read statements from the server and from files.
+`normalized_statements` reduces them to their shape, `mined_statements` works out once per shape
+what it asks of each table, and `pattern_miner` merges shapes into named patterns. Statements that
+are not understood are listed with the reason, never dropped.
 """

@@ -1,6 +1,7 @@
-"""The parts of a WHERE or an ON, sorted by what a key could do for them.
+"""Sorts the conditions of a WHERE or an ON by what a key could do for them.
 
-Equality with a value, a range of values, a link to another table, or a filter that no key serves.
+A condition is an equality with a value, a range of values, a link to another table, or a filter
+that no key supports.
 """
 
 from __future__ import annotations
@@ -14,21 +15,21 @@ from partita_migrate.understanding.patterns.mining.mined_query import MinedQuery
 from partita_migrate.understanding.patterns.mining.name_scopes import DerivedTable, SelectScope
 
 _SAME_VALUE = (exp.Lower, exp.Upper, exp.Trim)
-"""A key can hold the result instead of the column."""
+"""Functions whose result a key can hold instead of the column."""
 _PARTS_OF_TIME = (
     exp.Date, exp.TsOrDsToDate, exp.Year, exp.Month, exp.Extract, exp.TimestampTrunc,
     exp.DateTrunc, exp.Quarter, exp.AtTimeZone, exp.ConvertTimezone,
 )  # fmt: skip
 _COMPARISONS = (exp.GT, exp.GTE, exp.LT, exp.LTE)
 
-Read = Callable[[exp.Expr, MinedQuery, SelectScope | None], DerivedTable]
-"""Adds a SELECT to what is gathered (`selects.read`)."""
+ReadSelect = Callable[[exp.Expr, MinedQuery, SelectScope | None], DerivedTable]
+"""The type of `mined_selects.read_select`, which is passed in to avoid an import cycle."""
 
 
 class MinedConditions:
-    """Sorts the parts of a WHERE or an ON by what a key could do for them."""
+    """Sorts the parts of a condition into the equalities, ranges, links and filters of a query."""
 
-    def __init__(self, query: MinedQuery, scope: SelectScope, read: Read) -> None:
+    def __init__(self, query: MinedQuery, scope: SelectScope, read: ReadSelect) -> None:
         self.query = query
         self.scope = scope
         self.read = read
@@ -62,8 +63,8 @@ class MinedConditions:
     def _equal(self, left: exp.Expr, right: exp.Expr) -> None:
         left, right = _bare(left), _bare(right)
         if isinstance(left, exp.Tuple) and isinstance(right, exp.Tuple):
-            for one, other in zip(left.expressions, right.expressions, strict=False):
-                self._equal(one, other)
+            for left_member, right_member in zip(left.expressions, right.expressions, strict=False):
+                self._equal(left_member, right_member)
             return
         if _is_value(left):
             left, right = right, left
@@ -79,7 +80,7 @@ class MinedConditions:
             self._filter(exp.EQ(this=left.copy(), expression=right.copy()))
 
     def _found_by(self, side: exp.Expr) -> None:
-        """An equality with a value; through a function when a key could hold its result."""
+        """Adds an equality with a value, also through a function whose result a key could hold."""
         if isinstance(side, exp.Tuple):
             for expression in side.expressions:
                 self._found_by(_bare(expression))
@@ -101,11 +102,17 @@ class MinedConditions:
             self.query.remarks.append(f"{KEY_MUST_HOLD}{form}({reference})")
 
     def _same(self, left: exp.Column, right: exp.Column) -> None:
-        one, other = self.scope.resolve(left), self.scope.resolve(right)
-        if one and other and one.occurrence is not other.occurrence:
-            self.query.links.append((one, other))
+        left_reference, right_reference = self.scope.resolve(left), self.scope.resolve(right)
+        if (
+            left_reference
+            and right_reference
+            and left_reference.occurrence is not right_reference.occurrence
+        ):
+            self.query.links.append((left_reference, right_reference))
         else:
-            self.query.filters += [side for side in (one, other) if side]
+            self.query.filters += [
+                reference for reference in (left_reference, right_reference) if reference
+            ]
 
     def _among(self, part: exp.In) -> None:
         left = _bare(part.this)
@@ -120,38 +127,38 @@ class MinedConditions:
             self._filter(part)
 
     def _in_query(self, sides: list[exp.Expr], inner: exp.Expr) -> None:
-        """IN (SELECT ...): a join that only narrows."""
-        passed = self._narrow(inner)
-        references = [*passed.outputs.values()]
+        """Adds IN (SELECT ...) as a join that only narrows the result."""
+        derived = self._narrow(inner)
+        references = [*derived.outputs.values()]
         for position, side in enumerate(sides):
             reference = references[position] if position < len(references) else None
             own = self.scope.resolve(side) if isinstance(side, exp.Column) else None
             if own and reference:
                 self.query.links.append((own, reference))
             elif own:
-                # A computed value, which another read brings first.
+                # The value is computed; another read fetches it first.
                 self.query.equality.append(own)
 
     def _narrow(self, select: exp.Expr) -> DerivedTable:
         inner = MinedQuery(self.query.schema)
-        passed = self.read(select, inner, self.scope)
+        derived = self.read(select, inner, self.scope)
         inner.narrowing += inner.occurrences
         inner.occurrences = []
         inner.order, inner.limit, inner.is_aggregate = [], None, False
         self.query.absorb(inner)
-        return passed
+        return derived
 
     def _within(self, side: exp.Expr) -> None:
         sides = side.expressions if isinstance(side, exp.Tuple) else [side]
-        for one in sides:
-            inner, functions = _unwrap(_bare(one))
+        for member in sides:
+            inner, functions = _unwrap(_bare(member))
             is_time = all(isinstance(function, _PARTS_OF_TIME) for function in functions)
             if isinstance(inner, exp.Column) and is_time:
                 reference = self.scope.resolve(inner)
                 if reference:
                     self.query.range.append(reference)
             else:
-                self._filter(one)
+                self._filter(member)
 
     def _compare(self, left: exp.Expr, right: exp.Expr) -> None:
         left, right = _bare(left), _bare(right)
@@ -163,7 +170,7 @@ class MinedConditions:
             self._filter(exp.GT(this=left.copy(), expression=right.copy()))
 
     def _like(self, part: exp.Expr) -> None:
-        """A text that begins with something is a range; one that contains it is not."""
+        """Adds LIKE 'prefix%' as a range, and any other LIKE as a filter."""
         like = part.this if isinstance(part, exp.Escape) else part
         if not isinstance(like, exp.Like):
             self._filter(part)
@@ -177,22 +184,23 @@ class MinedConditions:
             self._filter(like)
 
     def _either(self, part: exp.Or) -> None:
-        """a = ? OR a = ? is an IN; what every branch bounds is a range, the rest a filter."""
+        """Adds an OR: a = ? OR a = ? is an IN; columns that every branch tests are a range; the
+        others are filters."""
         branches = []
         for branch in part.flatten():
             inner = MinedQuery(self.query.schema)
             MinedConditions(inner, self.scope, self.read).add(branch)
             branches.append(inner)
-        alike = set.intersection(*({*inner.equality, *inner.range} for inner in branches))
+        shared = set.intersection(*({*inner.equality, *inner.range} for inner in branches))
         for inner in branches:
             self.query.narrowing += [*inner.occurrences, *inner.narrowing]
-            others = {*inner.equality, *inner.range, *inner.filters} - alike
+            others = {*inner.equality, *inner.range, *inner.filters} - shared
             linked = {side for link in inner.links for side in link}
             self.query.filters += [*others, *linked]
-        for reference in alike:
+        for reference in shared:
             is_equality = all(reference in inner.equality for inner in branches)
             (self.query.equality if is_equality else self.query.range).append(reference)
-        if not alike:
+        if not shared:
             self.query.remarks.append("by one column or another (OR)")
 
     def _filter(self, part: exp.Expr) -> None:
@@ -219,19 +227,19 @@ def _conjuncts(condition: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def _bare(expression: exp.Expr) -> exp.Expr:
-    """Without parentheses, also those around a subquery."""
+    """Removes parentheses, also those around a subquery."""
     while isinstance(expression, exp.Paren | exp.Subquery):
         expression = expression.this
     return expression
 
 
 def _is_value(*expressions: exp.Expr) -> bool:
-    """Nothing in it comes from a row."""
+    """True when the expressions read no column."""
     return not any(expression.find(exp.Column, exp.Query) for expression in expressions)
 
 
 def _unwrap(side: exp.Expr) -> tuple[exp.Expr, list[exp.Expr]]:
-    """A column without its casts, and the functions around it."""
+    """Returns the column without its casts, and the functions around it."""
     functions: list[exp.Expr] = []
     side = _bare(side)
     while True:
@@ -249,10 +257,10 @@ def _unwrap(side: exp.Expr) -> tuple[exp.Expr, list[exp.Expr]]:
 
 
 def _narrows_time(cast: exp.Cast) -> bool:
-    """A cast to a date drops the time of day."""
+    """True for a cast to a date, which drops the time of day."""
     return bool(cast.to.is_type(exp.DType.DATE)) and not _is_value(cast.this)
 
 
 def outside_subqueries(expression: exp.Expr) -> Iterator[exp.Expr]:
-    """All nodes; those below a subquery are left to its own reading."""
+    """Yields all nodes except those inside subqueries, which are read on their own."""
     return expression.walk(bfs=False, prune=lambda node: isinstance(node, exp.Query))

@@ -1,4 +1,4 @@
-"""What is gathered from a SELECT and all that is inside it, before it becomes an access."""
+"""Collects what a SELECT and everything inside it reads, before it becomes a TableAccess."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from partita_migrate.understanding.patterns.mining.schema_lookup import SchemaLo
 
 @dataclass
 class MinedQuery:
-    """What was gathered; subqueries add to the query around them."""
+    """Tables, conditions and output of a SELECT; subqueries are added to the enclosing query."""
 
     schema: SchemaLookup
     occurrences: list[TableOccurrence] = field(default_factory=list)
     narrowing: list[TableOccurrence] = field(default_factory=list)
-    """Those of subqueries in WHERE: never what is wanted."""
+    """Tables of subqueries in WHERE; their columns are not part of the result."""
     equality: list[ColumnReference] = field(default_factory=list)
     forms: dict[ColumnReference, str] = field(default_factory=dict)
-    """Columns of `equality` that are compared in another form, such as lower case."""
+    """Columns of `equality` that are compared through a function, such as lower()."""
     range: list[ColumnReference] = field(default_factory=list)
     filters: list[ColumnReference] = field(default_factory=list)
     links: list[tuple[ColumnReference, ColumnReference]] = field(default_factory=list)
     wanted: dict[TableOccurrence, set[str]] = field(default_factory=dict)
     order: list[tuple[ColumnReference, bool]] = field(default_factory=list)
     hierarchy: ColumnReference | None = None
-    """The column by which a recursive query goes down a tree."""
+    """The column by which a recursive query walks down a hierarchy."""
     limit: int | None = None
     is_among: bool = False
-    """One of `equality` is compared with a list of values."""
+    """True when a column of `equality` is compared with a list of values."""
     is_aggregate: bool = False
     is_locking: bool = False
     remarks: list[str] = field(default_factory=list)
@@ -44,7 +44,8 @@ class MinedQuery:
         columns.update(column.name for column in occurrence.table.columns)
 
     def absorb(self, inner: MinedQuery) -> None:
-        """A subquery's tables and conditions; the order and limit of the outermost count."""
+        """Adds a subquery's tables and conditions; an order or limit of the outer query takes
+        precedence."""
         self.occurrences += inner.occurrences
         self.narrowing += inner.narrowing
         self.equality += inner.equality

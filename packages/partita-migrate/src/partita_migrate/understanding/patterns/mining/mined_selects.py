@@ -1,7 +1,7 @@
-"""One SELECT with everything inside it: which tables, found by what, in which order, for what.
+"""Reads a SELECT with everything inside it: tables, conditions, order and output.
 
-Subqueries are looked through: one in FROM passes its columns on, one in WHERE (IN, EXISTS) narrows
-like a join.
+Subqueries are looked through: one in FROM passes its columns on, and one in WHERE (IN, EXISTS)
+narrows the result like a join.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from partita_migrate.understanding.schema.join_paths import self_reference
 def read_select(
     select: exp.Expr, query: MinedQuery, outer: SelectScope | None = None
 ) -> DerivedTable:
-    """Adds a SELECT to the query; what it passes on is returned."""
+    """Adds a SELECT to the query, and returns the columns that it passes on."""
     if isinstance(select, exp.Subquery):
         return read_select(select.this, query, outer)
     if isinstance(select, exp.SetOperation):
-        # Inside another statement: both sides narrow or feed it.
+        # Inside another statement both sides narrow it or feed it.
         first = read_select(select.left, query, outer)
         read_select(select.right, query, outer)
         return DerivedTable(outputs=dict.fromkeys(first.outputs), is_open=first.is_open)
@@ -60,29 +60,29 @@ def add_ctes(statement: exp.Expr, query: MinedQuery, scope: SelectScope) -> None
             continue
         if isinstance(cte.this, exp.Query):
             inner = MinedQuery(query.schema)
-            passed = read_select(cte.this, inner, scope)
-            scope.ctes[name.lower()] = _renamed(passed, cte.args.get("alias"))
+            derived = read_select(cte.this, inner, scope)
+            scope.ctes[name.lower()] = _renamed(derived, cte.args.get("alias"))
             query.absorb(inner)
         else:
-            # What an INSERT, UPDATE or DELETE returned; that statement is read on its own.
+            # The rows that an INSERT, UPDATE or DELETE returns; that statement is read on its own.
             scope.ctes[name.lower()] = DerivedTable(is_open=True)
 
 
 def _read_tree(cte: exp.Expr, query: MinedQuery, scope: SelectScope) -> DerivedTable:
-    """Rows, and then all below them: a recursive query whose second part joins its own table by
-    the column that refers to the row above."""
+    """Reads a recursive query that starts from some rows and walks down a hierarchy: its second
+    part joins the table by the column that refers to the parent row."""
     inner = MinedQuery(query.schema)
     union = cte.this
     if isinstance(union, exp.SetOperation) and not _names_itself(union.left, cte.alias):
-        passed = read_select(union.left, inner, scope)
+        derived = read_select(union.left, inner, scope)
         below = _step_down(union.right, cte.alias, inner)
         if below is not None:
             inner.hierarchy = below
-            inner.equality = [_row_above(one, below) for one in inner.equality]
+            inner.equality = [_row_above(reference, below) for reference in inner.equality]
             query.absorb(inner)
-            return _renamed(passed, cte.args.get("alias"))
+            return _renamed(derived, cte.args.get("alias"))
     raise NotUnderstood(
-        "it walks a hierarchy in a way that is not known; write the pattern by hand"
+        "it walks a hierarchy in a way that is not understood; write the pattern by hand"
     )
 
 
@@ -99,7 +99,8 @@ def _step_down(select: exp.Expr, name: str, query: MinedQuery) -> ColumnReferenc
 
 
 def _row_above(reference: ColumnReference, below: ColumnReference) -> ColumnReference:
-    """Children of a row at the beginning: all below that row are wanted."""
+    """Replaces the parent column by the key it refers to: a query that starts from the children of
+    a row reads the whole subtree below that row."""
     link = self_reference(below.occurrence.table, below.column)
     if reference != below or link is None:
         return reference
@@ -111,7 +112,7 @@ def _names_itself(body: exp.Expr, name: str) -> bool:
 
 
 def add_sources(select: exp.Expr, query: MinedQuery, scope: SelectScope) -> None:
-    """FROM and JOIN, in the order in which they are written."""
+    """Adds FROM and the JOINs in the order in which they are written."""
     from_ = select.args.get("from_")
     if from_:
         add_source(from_.this, query, scope)
@@ -136,7 +137,8 @@ def add_join(join: exp.Join, query: MinedQuery, scope: SelectScope) -> None:
 
 
 def _add_outer_condition(condition: exp.Expr, query: MinedQuery, scope: SelectScope) -> None:
-    """Of a LEFT JOIN: rows that do not meet it stay, so that it finds none."""
+    """Adds the condition of a LEFT JOIN as filters: it does not select rows, because rows without a
+    match stay."""
     inner = MinedQuery(query.schema)
     MinedConditions(inner, scope, read_select).add(condition)
     inner.filters += [*inner.equality, *inner.range]
@@ -151,7 +153,7 @@ def _link_shared(
     query: MinedQuery,
     scope: SelectScope,
 ) -> None:
-    """A column that both sides of a USING or a NATURAL JOIN have."""
+    """Links a column that both sides of a USING or NATURAL JOIN have."""
     sides = []
     for source in (joined, *before):
         if isinstance(source, DerivedTable):
@@ -180,8 +182,8 @@ def add_source(source: exp.Expr, query: MinedQuery, scope: SelectScope) -> None:
         inner = source.this
         if isinstance(inner, exp.Subquery | exp.Query):
             part = MinedQuery(query.schema)
-            passed = read_select(inner, part, scope)
-            scope.sources[alias] = _renamed(passed, source.args.get("alias"))
+            derived = read_select(inner, part, scope)
+            scope.sources[alias] = _renamed(derived, source.args.get("alias"))
             query.absorb(part)
         else:
             scope.sources[alias] = DerivedTable(is_open=True)
@@ -189,12 +191,12 @@ def add_source(source: exp.Expr, query: MinedQuery, scope: SelectScope) -> None:
         scope.sources[alias or f"source {len(scope.sources)}"] = DerivedTable(is_open=True)
 
 
-def _renamed(passed: DerivedTable, alias: exp.Expr | None) -> DerivedTable:
-    """`AS x (a, b)` names the outputs anew."""
+def _renamed(derived: DerivedTable, alias: exp.Expr | None) -> DerivedTable:
+    """Applies the column names of `AS x (a, b)`."""
     columns = alias.args.get("columns") if alias else None
     if not columns:
-        return passed
-    references = list(passed.outputs.values())
+        return derived
+    references = list(derived.outputs.values())
     return DerivedTable(
         outputs={
             column.name.lower(): references[position] if position < len(references) else None
@@ -210,10 +212,10 @@ def _table(
         cte = scope.cte(table.name)
         if cte is not None:
             return cte
-    found = query.schema.table(table.name, table.db)
-    if found is None:
+    source_table = query.schema.table(table.name, table.db)
+    if source_table is None:
         raise unknown_table(table, query.schema)
-    occurrence = TableOccurrence(found)
+    occurrence = TableOccurrence(source_table)
     query.occurrences.append(occurrence)
     return occurrence
 
@@ -224,11 +226,12 @@ def unknown_table(table: exp.Table, schema: SchemaLookup) -> Exception:
         return NotUnderstood(
             f"it reads the view {name}; write the pattern for the tables behind it"
         )
-    return NotUnderstood(f"it names {name}, which is no table of the inventory")
+    return NotUnderstood(f"it names {name}, which is not a table of the inventory")
 
 
 def _is_aggregate(select: exp.Select) -> bool:
-    """Under OVER the rows stay; a subquery aggregates for itself."""
+    """True when the SELECT aggregates. Window functions keep all rows, and subqueries aggregate
+    only for themselves."""
     if select.args.get("group") or select.args.get("having"):
         return True
     nodes = (
@@ -262,8 +265,8 @@ def _outputs(select: exp.Select, query: MinedQuery, scope: SelectScope) -> Deriv
 def _pass_all(part: exp.Expr, query: MinedQuery, scope: SelectScope, derived: DerivedTable) -> None:
     sources = scope.sources
     if isinstance(part, exp.Column):
-        one = scope.source(part.table)
-        sources = {part.table: one} if one else {}
+        source = scope.source(part.table)
+        sources = {part.table: source} if source else {}
     for source in sources.values():
         if isinstance(source, DerivedTable):
             derived.outputs |= source.outputs
@@ -278,7 +281,7 @@ def _pass_all(part: exp.Expr, query: MinedQuery, scope: SelectScope, derived: De
 
 
 def _want_inside(expression: exp.Expr, query: MinedQuery, scope: SelectScope) -> None:
-    """Columns in an expression are wanted; a subquery in it is another read of its tables."""
+    """Marks the columns in an expression as read; a subquery in it reads its tables once more."""
     for node in outside_subqueries(expression):
         if isinstance(node, exp.Column) and not node.is_star:
             reference = scope.resolve(node)
@@ -286,11 +289,11 @@ def _want_inside(expression: exp.Expr, query: MinedQuery, scope: SelectScope) ->
                 query.want(reference)
         elif isinstance(node, exp.Query):
             inner = MinedQuery(query.schema)
-            passed = read_select(node, inner, scope)
+            derived = read_select(node, inner, scope)
             inner.order, inner.limit = [], None
             inner.is_aggregate = False
             query.absorb(inner)
-            for reference in passed.outputs.values():
+            for reference in derived.outputs.values():
                 if reference:
                     query.want(reference)
             query.remarks.append("with a subquery for each row")

@@ -1,4 +1,4 @@
-"""From a statement's shape to what it asks of each table, or the reason why that is not known."""
+"""Works out what a statement's shape asks of each table, or the reason why that is unknown."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ from partita_migrate.understanding.schema.column_refs import ColumnRef
 from partita_migrate.understanding.schema.join_paths import distinguishing_names
 from partita_migrate.understanding.schema.relationships import is_unique
 
-# It warns of what it cannot parse; here that becomes a reason.
+# sqlglot logs what it cannot parse; here that becomes the reason of an unexplained statement.
 logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
 
 OWN_ALIASES = "partita_"
-"""Tables that Partita reads have an alias that begins so: digests keep it, comments not."""
+"""Prefix of the aliases in Partita's own queries: digests keep aliases but drop comments."""
 
 _NOISE = {
     "transactions": "BEGIN START COMMIT ROLLBACK SAVEPOINT RELEASE END ABORT XA",
@@ -52,7 +52,7 @@ _NOISE = {
     " SECURITY REASSIGN ATTACH DETACH",
     "bulk copies": "COPY LOAD",
 }
-"""What the first word of a statement says about it."""
+"""Kinds of statements without data access, by their first word."""
 _KIND_BY_WORD = {word: kind for kind, words in _NOISE.items() for word in words.split()}
 _OPERATIONS: dict[type[exp.Expr], Operation] = {
     exp.Insert: "insert",
@@ -66,13 +66,16 @@ _FOREIGN_KEY_CHECK = re.compile(r"FROM ONLY .* FOR KEY SHARE OF x$", re.DOTALL)
 
 
 def read_statement(shape: NormalizedStatement, schema: SchemaLookup) -> list[TableAccess]:
-    """What a statement asks of the data; Noise when nothing, NotUnderstood with the reason."""
+    """Returns what a statement asks of each table.
+
+    Raises NotAnAccess for a statement without data access, and NotUnderstood with the reason.
+    """
     _refuse_noise(shape)
     if shape.is_cut:
         raise NotUnderstood("the server kept only its beginning; raise max_digest_length")
     statement = with_views(_parse(shape.sql, schema.dialect), schema)
     if not isinstance(statement.unnest(), _STATEMENTS):
-        raise NotUnderstood(f"no statement on rows begins with {shape.sql.split()[0]!r}")
+        raise NotUnderstood(f"{shape.sql.split()[0]!r} does not begin a statement on rows")
     try:
         accesses = _accesses(statement, schema)
     except (NotAnAccess, NotUnderstood):
@@ -80,33 +83,37 @@ def read_statement(shape: NormalizedStatement, schema: SchemaLookup) -> list[Tab
     except RecursionError:
         raise NotUnderstood("it is nested too deeply") from None
     except Exception as error:
-        # sqlglot has a thousand kinds of nodes: a form that nobody met yet must not end a stage.
-        raise NotUnderstood(f"its form is not known ({type(error).__name__}: {error})") from error
+        # sqlglot has a thousand kinds of nodes; an unexpected combination must not end the stage.
+        raise NotUnderstood(f"its form is unknown ({type(error).__name__}: {error})") from error
     if not accesses:
-        own = {cte.alias for cte in statement.find_all(exp.CTE)}
-        named = {table.name for table in statement.find_all(exp.Table) if table.name} - own
-        known = sorted(name for name in named if schema.table(name))
-        if known:
-            raise NotUnderstood(f"how it reads {known[0]} is not known")
+        cte_names = {cte.alias for cte in statement.find_all(exp.CTE)}
+        table_names = {
+            table.name for table in statement.find_all(exp.Table) if table.name
+        } - cte_names
+        existing = sorted(name for name in table_names if schema.table(name))
+        if existing:
+            raise NotUnderstood(f"how it reads {existing[0]} is unknown")
         raise NotAnAccess("statements without a table")
     return [access.settle() for access in accesses]
 
 
 def known_table(shape: NormalizedStatement, schema: SchemaLookup) -> TableAccess | None:
-    """Of a statement that parses and whose tables are all known, the first of them: what it asks
-    is not understood, and no mistake either."""
+    """Returns the first table of a statement that is not understood, if it parses and all its
+    tables exist; then the statement itself is no mistake."""
     try:
         statement = with_views(_parse(shape.sql, schema.dialect), schema)
     except NotUnderstood:
         return None
-    own = {cte.alias.lower() for cte in statement.find_all(exp.CTE)}
-    named = [one for one in statement.find_all(exp.Table) if one.name.lower() not in own]
-    tables = [schema.table(one.name, one.db) for one in named]
+    cte_names = {cte.alias.lower() for cte in statement.find_all(exp.CTE)}
+    table_nodes = [
+        node for node in statement.find_all(exp.Table) if node.name.lower() not in cte_names
+    ]
+    tables = [schema.table(node.name, node.db) for node in table_nodes]
     first = next(iter(tables), None)
     if first is None or None in tables:
         return None
-    found = next((name for kind, name in _OPERATIONS.items() if statement.find(kind)), None)
-    return TableAccess(found or "read", first)
+    operation = next((name for kind, name in _OPERATIONS.items() if statement.find(kind)), None)
+    return TableAccess(operation or "read", first)
 
 
 def _refuse_noise(shape: NormalizedStatement) -> None:
@@ -131,7 +138,7 @@ def _parse(sql: str, dialect: str) -> exp.Expr:
         try:
             return sqlglot.parse_one(sql, dialect=dialect)
         except SqlglotError as error:
-            # Digests fold the arguments of a function into one.
+            # Digests fold a function's arguments into one, so one may be missing for sqlglot.
             if not _lacks_an_argument(error):
                 raise
             return sqlglot.parse_one(sql, dialect=dialect, error_level=ErrorLevel.IGNORE)
@@ -144,8 +151,8 @@ def _parse(sql: str, dialect: str) -> exp.Expr:
 
 
 def _lacks_an_argument(error: SqlglotError) -> bool:
-    found = re.match(r"Required keyword: '\w+' missing for <class '[\w.]*\.(\w+)'>", str(error))
-    return found is not None and issubclass(getattr(exp, found.group(1), exp.Expr), exp.Func)
+    match = re.match(r"Required keyword: '\w+' missing for <class '[\w.]*\.(\w+)'>", str(error))
+    return match is not None and issubclass(getattr(exp, match.group(1), exp.Expr), exp.Func)
 
 
 def _place(error: ParseError) -> str:
@@ -197,7 +204,7 @@ def _branches(statement: exp.Expr) -> Iterable[exp.Expr]:
 def _reads(
     select: exp.Expr, schema: SchemaLookup, around: exp.Expr | None = None
 ) -> list[TableAccess]:
-    """What a SELECT reads; `around` is the UNION or INSERT whose WITH it may use."""
+    """Returns what a SELECT reads; `around` is the UNION or INSERT whose WITH it may use."""
     query = MinedQuery(schema)
     scope = SelectScope(schema)
     if around is not None:
@@ -213,7 +220,8 @@ def _reads(
 def _access(
     operation: Operation, query: MinedQuery, target: TableOccurrence | None = None
 ) -> TableAccess:
-    """Seen from the table that is wanted: its own columns, not those they are joined to."""
+    """Describes a query from its main table: columns equal to its own by a join count
+    as its own."""
     main = target or _wanted_most(query)
     access = TableAccess(operation, main.table)
     own = _OwnNames(query, main)
@@ -242,31 +250,32 @@ def _access(
 
 
 def _undeclared(query: MinedQuery) -> list[str]:
-    """Joins of a column with the key of another table that no foreign key goes."""
-    found = []
+    """Returns joins with another table's key that have no foreign key."""
+    references = []
     for link in query.links:
-        one, other = link
+        left, right = link
         keys = [side for side in link if is_unique(side.occurrence.table, {side.column})]
-        if len(keys) != 1 or one.occurrence.table is other.occurrence.table:
+        if len(keys) != 1 or left.occurrence.table is right.occurrence.table:
             continue
-        child, parent = link if keys == [other] else (other, one)
+        child, parent = link if keys == [right] else (right, left)
         links = query.schema.join_paths.links
         declared = (*links[child.occurrence.table.name], *links[parent.occurrence.table.name])
-        if not any(frozenset(map(str, link)) in known.pairs() for known in declared):
-            found.append(f"{child} = {parent}")
-    return found
+        if not any(frozenset(map(str, link)) in foreign_key.pairs() for foreign_key in declared):
+            references.append(f"{child} = {parent}")
+    return references
 
 
 def _add_self_join(
     access: TableAccess, query: MinedQuery, main: TableOccurrence, own: _OwnNames
 ) -> None:
-    """Columns of the same table where it is joined to itself are not those of the wanted rows."""
-    tested = {own.of(reference) for reference in (*query.equality, *query.range)}
-    mine = {str(one) for one in tested if one.occurrence is main}
+    """Moves columns of the other occurrence in a self-join to the filters: they do not
+    select rows."""
+    tested_columns = {own.of(reference) for reference in (*query.equality, *query.range)}
+    mine = {str(reference) for reference in tested_columns if reference.occurrence is main}
     others = {
-        str(one)
-        for one in tested
-        if one.occurrence is not main and one.occurrence.table is main.table
+        str(reference)
+        for reference in tested_columns
+        if reference.occurrence is not main and reference.occurrence.table is main.table
     }
     if others:
         access.equality = [name for name in access.equality if name in mine or name not in others]
@@ -276,13 +285,13 @@ def _add_self_join(
 
 
 def _wanted_most(query: MinedQuery) -> TableOccurrence:
-    """The only table whose columns are wanted; of several, the one that is named first."""
+    """Returns the only table whose columns are read; if there are several, the first."""
     wanted = [occurrence for occurrence in query.occurrences if query.wanted.get(occurrence)]
     return wanted[0] if len(wanted) == 1 else query.occurrences[0]
 
 
 class _OwnNames:
-    """The columns of one occurrence that are equal to others by the statement's joins."""
+    """Maps columns that joins make equal to the main table's own columns."""
 
     def __init__(self, query: MinedQuery, main: TableOccurrence) -> None:
         self._main = main
@@ -294,12 +303,12 @@ class _OwnNames:
 
     def of(self, reference: ColumnReference) -> ColumnReference:
         group = next((group for group in self._groups if reference in group), {reference})
-        own = sorted(one.column for one in group if one.occurrence is self._main)
+        own = sorted(member.column for member in group if member.occurrence is self._main)
         return ColumnReference(self._main, own[0]) if own else reference
 
 
 def _in_order(main: TableOccurrence, references: Iterable[ColumnReference]) -> list[str]:
-    """The table's own columns first, as it lists them; then the others by name."""
+    """Sorts columns: the table's own ones in its order, then the others by name."""
     positions = {column.name: i for i, column in enumerate(main.table.columns)}
 
     def place(reference: ColumnReference) -> tuple[bool, int, str]:
@@ -317,10 +326,16 @@ def _add_wanted(access: TableAccess, query: MinedQuery, main: TableOccurrence) -
         if occurrence is not main and wanted[occurrence]
     ]
     access.joins = sorted({other.table.name for other in others})
-    is_whole = all(len(wanted[one]) == len(one.table.columns) for one in (main, *others))
+    is_whole = all(
+        len(wanted[occurrence]) == len(occurrence.table.columns) for occurrence in (main, *others)
+    )
     if not is_whole:
         access.columns = sorted(
-            {str(ColumnReference(one, name)) for one in (main, *others) for name in wanted[one]}
+            {
+                str(ColumnReference(occurrence, name))
+                for occurrence in (main, *others)
+                for name in wanted[occurrence]
+            }
         )
     if not any(wanted.values()) and access.operation == "read":
         access.columns = [str(ColumnRef(main.table.name, name)) for name in main.table.primary_key]
@@ -328,16 +343,16 @@ def _add_wanted(access: TableAccess, query: MinedQuery, main: TableOccurrence) -
 
 
 def _add_through(access: TableAccess, query: MinedQuery, main: TableOccurrence) -> None:
-    """Where several paths lead to a table that is named, those that the joins go."""
+    """Names the joins that were used where several paths lead to a table."""
     joined = {frozenset(str(side) for side in link) for link in query.links if len(set(link)) == 2}
     tested = [ColumnRef.parse(name).table for name in (*access.equality, *access.range)]
-    taken: set[str] = set()
+    used: set[str] = set()
     for other in {*access.joins, *tested} - {main.table.name}:
         paths = query.schema.join_paths.between(main.table.name, other)
         if len(paths) > 1:
             names = zip(distinguishing_names(paths), paths, strict=True)
-            taken |= {name for name, path in names if all(link.pairs() <= joined for link in path)}
-    access.through = sorted(taken - set(tested) - set(access.joins))
+            used |= {name for name, path in names if all(link.pairs() <= joined for link in path)}
+    access.through = sorted(used - set(tested) - set(access.joins))
 
 
 def _inserts(insert: exp.Insert, schema: SchemaLookup) -> list[TableAccess]:
@@ -372,11 +387,11 @@ def _insert_into(target: exp.Expr, schema: SchemaLookup, remark: str) -> TableAc
 
 def _occurrence(table: exp.Expr, schema: SchemaLookup) -> TableOccurrence:
     if not isinstance(table, exp.Table):
-        raise NotUnderstood("what it changes is not a table")
-    found = schema.table(table.name, table.db)
-    if found is None:
+        raise NotUnderstood("it does not change a table")
+    source_table = schema.table(table.name, table.db)
+    if source_table is None:
         raise unknown_table(table, schema)
-    return TableOccurrence(found)
+    return TableOccurrence(source_table)
 
 
 def _updates(update: exp.Update, schema: SchemaLookup) -> list[TableAccess]:
@@ -388,8 +403,8 @@ def _updates(update: exp.Update, schema: SchemaLookup) -> list[TableAccess]:
         assigned += [scope.resolve(column) for column in columns if isinstance(column, exp.Column)]
     changed = [reference for reference in assigned if reference]
     if not changed:
-        raise NotUnderstood("which columns it changes is not known")
-    # PostgreSQL writes them without a table: then the first one is meant.
+        raise NotUnderstood("which columns it changes is unknown")
+    # PostgreSQL writes assigned columns without a table; they belong to the target.
     target = changed[0].occurrence
     access = _access("update", query, target)
     access.columns = sorted({str(reference) for reference in changed})
@@ -399,7 +414,7 @@ def _updates(update: exp.Update, schema: SchemaLookup) -> list[TableAccess]:
 def _inner_reads(
     parts: Iterable[exp.Expr], schema: SchemaLookup, scope: SelectScope
 ) -> list[TableAccess]:
-    """Subqueries that bring values to write."""
+    """Returns what subqueries read whose values are written."""
     accesses = []
     for part in parts:
         for select in part.find_all(exp.Select):
@@ -412,11 +427,14 @@ def _inner_reads(
 
 
 def _given_from_outside(query: MinedQuery) -> list[ColumnReference]:
-    """Columns that must equal one of the statement around, whose row is at hand."""
+    """Returns the inner columns that must equal one of the enclosing statement, whose
+    row is known."""
     inside = set(query.occurrences)
-    sides = [*query.links, *((other, one) for one, other in query.links)]
+    sides = [*query.links, *((outer, inner) for inner, outer in query.links)]
     return [
-        one for one, other in sides if one.occurrence in inside and other.occurrence not in inside
+        inner
+        for inner, outer in sides
+        if inner.occurrence in inside and outer.occurrence not in inside
     ]
 
 
@@ -433,7 +451,7 @@ def _deletes(delete: exp.Delete, schema: SchemaLookup) -> list[TableAccess]:
 def _changing(
     statement: exp.Update | exp.Delete, schema: SchemaLookup
 ) -> tuple[MinedQuery, SelectScope]:
-    """The tables and conditions of an UPDATE or DELETE."""
+    """Reads the tables and conditions of an UPDATE or DELETE."""
     query, scope = MinedQuery(schema), SelectScope(schema)
     add_ctes(statement, query, scope)
     add_source(statement.this, query, scope)
@@ -450,5 +468,5 @@ def _changing(
     if where:
         MinedConditions(query, scope, read_select).add(where.this)
     if not query.occurrences:
-        raise NotUnderstood("what it changes is not a table")
+        raise NotUnderstood("it does not change a table")
     return query, scope

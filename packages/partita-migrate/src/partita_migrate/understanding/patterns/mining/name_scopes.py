@@ -1,4 +1,4 @@
-"""What the names in a statement stand for: aliases, subqueries and the outputs they pass on."""
+"""Resolves names in a mined statement: aliases, subqueries and the columns that they pass on."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from partita_migrate.understanding.schema.inventory import SourceTable
 
 
 class NotUnderstood(Exception):
-    """A statement that no pattern can be made of; the text says why."""
+    """Raised for a statement that no pattern can be made of; the text says why."""
 
 
 class NotAnAccess(Exception):
-    """A statement that asks nothing of the data; the text says what it is."""
+    """Raised for a statement that does not access data; the text says what kind it is."""
 
 
 @dataclass(eq=False)
 class TableOccurrence:
-    """A table where a statement names it; the same table may occur again."""
+    """One occurrence of a table in a statement; the same table may occur again."""
 
     table: SourceTable
 
@@ -40,11 +40,14 @@ class ColumnReference(NamedTuple):
 
 @dataclass
 class DerivedTable:
-    """A subquery, or a function that returns rows: names, and the columns behind them."""
+    """The columns of a subquery, or of a function that returns rows.
+
+    `outputs` maps a name to the table column behind it, or to None for a computed value.
+    """
 
     outputs: dict[str, ColumnReference | None] = field(default_factory=dict)
     is_open: bool = False
-    """Any name may come out of it, and none is a column of a table."""
+    """True when it has unknown columns, none of which is a column of a table."""
 
     def reference(self, name: str) -> ColumnReference | None:
         return self.outputs.get(name.lower())
@@ -54,7 +57,8 @@ class DerivedTable:
 
 
 class SelectScope:
-    """The sources of one SELECT, inside those of the one around it."""
+    """The sources of one SELECT; names that are missing there are looked up in the
+    enclosing one."""
 
     def __init__(self, schema: SchemaLookup, outer: SelectScope | None = None) -> None:
         self.schema = schema
@@ -74,20 +78,20 @@ class SelectScope:
         return self.outer.source(name) if self.outer else None
 
     def resolve(self, column: exp.Column) -> ColumnReference | None:
-        """The column of a table; None when the name stands for something computed."""
+        """Returns the table column behind a name, or None for a computed value."""
         source = self._source_of(column)
         if isinstance(source, DerivedTable):
             return source.reference(column.name)
-        found = self.schema.column(source.table, column.name)
-        if found is None:
+        source_column = self.schema.column(source.table, column.name)
+        if source_column is None:
             raise NotUnderstood(f"{source.table.name} has no column {column.name}")
-        return ColumnReference(source, found.name)
+        return ColumnReference(source, source_column.name)
 
     def _source_of(self, column: exp.Column) -> TableOccurrence | DerivedTable:
         if column.table:
             source = self.source(column.table)
             if source is None:
-                raise NotUnderstood(f"{column.table} is none of its tables")
+                raise NotUnderstood(f"{column.table} is not one of its tables")
             return source
         scope: SelectScope | None = self
         while scope is not None:
@@ -96,7 +100,7 @@ class SelectScope:
                     return source
             scope = scope.outer
         if self.source(column.name) is not None:
-            # PostgreSQL lets a table's name stand for its whole row.
+            # In PostgreSQL a table's name may stand for its whole row.
             return DerivedTable(is_open=True)
         raise NotUnderstood(f"no table that it names has a column {column.name}")
 

@@ -1,8 +1,8 @@
-"""One text for all statements of a shape: values as ?, lists of them as one, comments gone.
+"""Reduces statements to one text per shape: values become ?, lists one ?, comments disappear.
 
-Statements come with their values (logs), with ? and ... for them (MySQL's digests) or with $1
-(pg_stat_statements). The same tokens give the text that people read, which holds no values, and
-one that sqlglot can parse whatever the server has left out.
+Statements arrive with their values (logs), with ? and ... in their place (MySQL's digests), or with
+$1 (pg_stat_statements). The same tokens make a text for people, without any values, and one that
+sqlglot can parse despite what the server left out.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 VALUE = "?"
 TEXT_CHARS_MAX = 4000
-"""Longer texts are cut where people read them."""
+"""Longer texts are cut for people."""
 
 # Only MySQL has backslashes in plain strings, # comments and "strings".
 _STRING = {
@@ -51,7 +51,7 @@ def _pattern(dialect: str) -> re.Pattern[str]:
 
 _TOKENS = {dialect: _pattern(dialect) for dialect in _STRING}
 _KEPT_AFTER = frozenset(("LIMIT", "FIRST", "NEXT", "BY"))
-"""Numbers after these are part of the shape: how many rows, which column to order by."""
+"""Numbers after these words belong to the shape: a row limit, or the position of a column."""
 _BEFORE_VALUES = frozenset(
     ("AND", "BETWEEN", "BY", "ELSE", "FROM", "ILIKE", "IN", "INTERVAL", "LIKE", "LIMIT", "NOT",
      "OFFSET", "OR", "SELECT", "SET", "THEN", "TO", "VALUES", "WHEN", "WHERE")
@@ -65,21 +65,21 @@ class StatementToken(NamedTuple):
 
 
 class NormalizedStatement(NamedTuple):
-    """A statement without its values."""
+    """A statement whose values were replaced."""
 
     text: str
-    """For people, and to tell shapes apart."""
+    """The text for people, which also identifies the shape."""
     sql: str
-    """For the parser."""
+    """The text for the parser."""
     members: int
-    """How many the longest list of values has: an IN, or the rows of an INSERT; 0 when unknown."""
+    """Length of the longest list of values, in an IN or the rows of an INSERT; 0 when unknown."""
     is_cut: bool
-    """The server has kept only the beginning."""
+    """True when the server kept only the beginning."""
 
 
 @lru_cache(maxsize=10_000)
 def shapes_of(statement: str, dialect: str) -> tuple[NormalizedStatement, ...]:
-    """One for each statement of a text; the body of a routine is left whole."""
+    """Returns the shape of each statement in a text; the body of a routine stays in one piece."""
     tokens = list(_tokens(statement, dialect))
     if tokens and tokens[0].text.upper() in ("CREATE", "ALTER", "DO"):
         return (_shape(tokens),)
@@ -120,14 +120,14 @@ def _tokens(statement: str, dialect: str) -> Iterator[StatementToken]:
 
 
 def _is_operand(token: StatementToken) -> bool:
-    """After one, PostgreSQL's ? asks whether a document has a member."""
+    """True for a token after which PostgreSQL's ? is the operator that tests for a JSON member."""
     if token.kind == "word":
         return token.text.upper() not in _BEFORE_VALUES
     return token.kind in ("name", "string", "value") or token.text == ")"
 
 
 def _with_values(tokens: list[StatementToken]) -> Iterator[StatementToken]:
-    """Literals and parameters become values, but for those that belong to the shape."""
+    """Replaces literals and parameters by ?, except those that belong to the shape."""
     after = ""
     for position, (kind, text) in enumerate(tokens):
         if kind == "word":
@@ -148,7 +148,7 @@ def _with_values(tokens: list[StatementToken]) -> Iterator[StatementToken]:
 
 
 def _wildcards(text: str) -> str:
-    """How a LIKE begins decides whether a key can serve it."""
+    """Keeps `prefix%`, because a key can find a prefix; any other LIKE becomes a plain value."""
     inner = text[text.index("'") + 1 : -1] if "'" in text else text[1:-1]
     if inner[:1] in ("%", "_", "") or not re.search(r"[%_]", inner):
         return VALUE
@@ -161,7 +161,7 @@ def _without_dots(tokens: Iterator[StatementToken]) -> Iterator[StatementToken]:
 
 
 def _fold_lists(tokens: list[StatementToken]) -> tuple[list[StatementToken], int]:
-    """(?, ?, ?) becomes (?), and several of those in a row become one."""
+    """Turns (?, ?, ?) into (?), and several of these in a row into one."""
     folded: list[StatementToken] = []
     members = 1
     for token in tokens:
@@ -178,7 +178,7 @@ def _fold_lists(tokens: list[StatementToken]) -> tuple[list[StatementToken], int
 
 
 def _start_of_values(tokens: list[StatementToken]) -> int | None:
-    """Where the parenthesis opens that now closes around nothing but values."""
+    """Returns the position of the parenthesis if the tokens end with a list of values only."""
     position = len(tokens) - 2
     while position >= 0 and (tokens[position].kind == "value" or tokens[position].text == ","):
         position -= 1
@@ -187,7 +187,7 @@ def _start_of_values(tokens: list[StatementToken]) -> int | None:
 
 
 def _is_list(tokens: list[StatementToken], start: int) -> bool:
-    """Not the arguments of a function, whose number matters."""
+    """True for a list of values; the number of a function's arguments matters, so they stay."""
     before = tokens[start - 1] if start else StatementToken("", "")
     return before.text.upper() in ("IN", "VALUES", "VALUE", "ANY", "(", ",", ")")
 
@@ -197,7 +197,7 @@ def _count_values(tokens: list[StatementToken]) -> int:
 
 
 def _drop_repeat(tokens: list[StatementToken]) -> int:
-    """After "(?), (?)" only the first stays; the count of what was dropped is in its place."""
+    """Turns "(?), (?)" into one and keeps the count in the token; returns the count."""
     repeat = [token.text for token in tokens[-7:]]
     if repeat == ["(", VALUE, ")", ",", "(", VALUE, ")"]:
         kept = tokens[-5]
@@ -209,7 +209,7 @@ def _drop_repeat(tokens: list[StatementToken]) -> int:
 
 
 def _for_parser(tokens: list[StatementToken]) -> list[StatementToken]:
-    """What sqlglot does not know, in words that it does."""
+    """Rewrites what sqlglot cannot parse: REPLACE, cursors, and OPERATOR(...)."""
     texts = [token.text.upper() for token in tokens]
     if texts[:1] == ["REPLACE"]:
         into = [] if texts[1:2] == ["INTO"] else [StatementToken("word", "INTO")]
@@ -222,7 +222,7 @@ def _for_parser(tokens: list[StatementToken]) -> list[StatementToken]:
 
 
 def _plain_operators(tokens: list[StatementToken]) -> Iterator[StatementToken]:
-    """OPERATOR(pg_catalog.=), as PostgreSQL writes in the checks of foreign keys."""
+    """Replaces OPERATOR(pg_catalog.=), which PostgreSQL writes in its foreign-key checks, by =."""
     position = 0
     while position < len(tokens):
         if tokens[position].text.upper() == "OPERATOR" and tokens[position + 1].text == "(":
@@ -235,7 +235,7 @@ def _plain_operators(tokens: list[StatementToken]) -> Iterator[StatementToken]:
 
 
 def _text(tokens: list[StatementToken], value: str) -> str:
-    """With a blank between tokens, except where nobody writes one."""
+    """Joins the tokens with blanks, except where they are usually omitted."""
     parts: list[str] = []
     before = ""
     for kind, text in tokens:

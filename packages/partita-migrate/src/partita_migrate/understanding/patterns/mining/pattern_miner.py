@@ -1,7 +1,8 @@
-"""Statements of one kind become one pattern, with a name that tells what it does.
+"""Merges statements of one kind into one pattern, and names it.
 
-Two statements are one pattern when they find rows of the same table in the same way; which columns
-they read may differ. The name says all that tells patterns apart, so that it is the same each time.
+Statements are one pattern when they find rows of the same table in the same way; the columns that
+they read may differ. The name contains everything that distinguishes patterns, so the same pattern
+gets the same name in each run.
 """
 
 from __future__ import annotations
@@ -31,18 +32,19 @@ from partita_migrate.understanding.schema.column_refs import ColumnRef
 from partita_migrate.understanding.schema.inventory import SourceTable
 
 SHAPES_MAX = 20_000
-"""Of statements that are parsed; a log that writes table names into its texts has no end."""
+"""Limit on parsed shapes; a log that has varying table names would never end."""
 
 
 LOAD_ROWS = 500
-"""One INSERT of as many rows fills a table; a rate that counts it would be paid for every month."""
+"""Rows of an INSERT from which on it counts as a bulk load, which happens once. As a rate, it would
+be billed every month."""
 FILLED_SHARES = (0.9, 1.1)
-"""Rows that were inserted within a day, as a part of all: a dump was loaded, row by row. A table
-whose rows come and go has had many more."""
+"""When the rows inserted within a day are about as many as the table has, a dump was loaded row by
+row. A table whose rows come and go has seen many more inserts."""
 HOUR = 3600
 DAY = 24 * HOUR
 WINDOW_SECONDS_MIN = 60
-"""A rate says nothing about a shorter time."""
+"""Rates are computed over at least this time; a shorter window says little."""
 
 
 class RanStatement(NamedTuple):
@@ -51,13 +53,13 @@ class RanStatement(NamedTuple):
     statement: str
     calls: float = 1
     rows: float | None = None
-    """Sent or changed by all calls together, when the server counts them."""
+    """Rows returned or changed by all calls together; None when the server does not count them."""
     examined: float | None = None
 
 
 @dataclass
 class StatementTally:
-    """All that was run of one shape."""
+    """Everything that was run of one shape."""
 
     shape: NormalizedStatement
     is_load: bool = False
@@ -65,13 +67,13 @@ class StatementTally:
     members: float = 0
     rows: float = 0
     counted_calls: float = 0
-    """Calls whose rows were counted."""
+    """The number of calls whose rows were counted."""
     examined: float = 0
 
     def add(self, shape: NormalizedStatement, ran: RanStatement) -> None:
         self.calls += ran.calls
         self.members += shape.members * ran.calls
-        # What a cursor returns is counted where it is fetched.
+        # The rows of a cursor are counted by its FETCHes.
         if ran.rows is not None and not shape.text.upper().startswith("DECLARE"):
             self.rows += ran.rows
             self.counted_calls += ran.calls
@@ -79,18 +81,18 @@ class StatementTally:
 
 
 Groups = dict[str, list[tuple[TableAccess, StatementTally]]]
-"""What is one pattern, by its name."""
+"""Accesses that become one pattern, by the pattern's name."""
 
 
 @dataclass
 class PatternMiner:
-    """Takes statements as they come, and gives patterns in the end."""
+    """Collects statements, and turns them into patterns at the end."""
 
     schema: SchemaLookup
     tallies: dict[tuple[str, bool], StatementTally] = field(default_factory=dict)
-    """By the text of their shape, loads of data apart from the same statement with few rows."""
+    """Tallies by the text of the shape; bulk loads are kept apart from small inserts."""
     calls_beyond: float = 0
-    """Of shapes after the last that was taken."""
+    """Calls of shapes beyond SHAPES_MAX."""
 
     def add(self, ran: RanStatement) -> None:
         for shape in shapes_of(ran.statement, self.schema.dialect):
@@ -107,7 +109,7 @@ class PatternMiner:
         tally.add(shape, ran)
 
     def patterns(self, window_seconds: float, origin: str) -> Patterns:
-        found: Groups = {}
+        groups: Groups = {}
         unexplained: list[UnexplainedStatement] = []
         noise: dict[str, float] = {}
         for tally in self.tallies.values():
@@ -116,8 +118,9 @@ class PatternMiner:
                 if tally.is_load:
                     raise NotUnderstood(_load_reason(tally))
                 for access in accesses:
-                    found.setdefault(name_of(access), []).append((access, tally))
-                # The rows of a UNION come from all its parts.
+                    groups.setdefault(name_of(access), []).append((access, tally))
+                # The server counted the rows of the whole UNION; they are split evenly over its
+                # parts.
                 tally.rows /= len(accesses)
             except NotAnAccess as kind:
                 noise[str(kind)] = noise.get(str(kind), 0) + tally.calls
@@ -132,38 +135,41 @@ class PatternMiner:
                 )
             )
         seconds = max(window_seconds, WINDOW_SECONDS_MIN)
-        filled = self._filled(found) if seconds < DAY else {}
-        merged = [_merge(name, group, seconds, filled) for name, group in found.items()]
+        filled = self._filled(groups) if seconds < DAY else {}
+        merged = [_merge(name, group, seconds, filled) for name, group in groups.items()]
         return Patterns(
             origin=f"{origin}{_window(seconds)}",
             window_seconds=round(seconds, 3),
-            patterns=sorted(merged, key=lambda one: (-one.calls_per_second, one.name)),
-            unexplained=sorted(unexplained, key=lambda one: (-one.calls, one.statement)),
+            patterns=sorted(merged, key=lambda pattern: (-pattern.calls_per_second, pattern.name)),
+            unexplained=sorted(
+                unexplained, key=lambda statement: (-statement.calls, statement.statement)
+            ),
             ignored=[
                 IgnoredStatements(kind=kind, calls=calls) for kind, calls in sorted(noise.items())
             ],
-            references=_references(found),
+            references=_references(groups),
         )
 
-    def _filled(self, found: Groups) -> dict[str, str]:
-        """Tables that have hardly any rows but those that were inserted, with the sentence."""
+    def _filled(self, groups: Groups) -> dict[str, str]:
+        """Returns tables that were probably filled from a dump, each with a sentence for the
+        pattern."""
         inserted: dict[str, float] = {}
         rows: dict[str, int] = {}
-        for access, tally in (one for group in found.values() for one in group):
+        for access, tally in (member for group in groups.values() for member in group):
             if access.operation == "insert":
                 name = access.table.name
                 inserted[name] = inserted.get(name, 0) + max(tally.rows, tally.members, tally.calls)
                 rows[name] = access.table.row_count
         return {
-            name: f"{_rows(count)} inserted, as many as {name} has: that filled it, and counts as"
-            " no rate; write the one that you expect"
+            name: f"{_rows(count)} inserted, as many as {name} has: that was probably a load, so it"
+            " does not count as a rate; write the rate that you expect"
             for name, count in inserted.items()
             if rows[name] and FILLED_SHARES[0] <= count / rows[name] <= FILLED_SHARES[1]
         }
 
 
-def _references(found: Groups) -> list[str]:
-    accesses = (access for group in found.values() for access, _ in group)
+def _references(groups: Groups) -> list[str]:
+    accesses = (access for group in groups.values() for access, _ in group)
     return sorted({reference for access in accesses for reference in access.references})
 
 
@@ -172,14 +178,12 @@ def _rows(count: float) -> str:
 
 
 def _window(seconds: float) -> str:
-    """Over how long statements were counted; less than an hour says little about a month."""
+    """Says over how long statements were counted; less than an hour tells little about a month."""
     if seconds >= HOUR:
         return f" ({seconds / HOUR:,.0f} hours)"
     minutes = round(seconds / 60)
     last = "minute" if minutes <= 1 else f"{minutes} minutes"
-    return (
-        f" (only statements of the last {last}: check the rates before anybody reckons with them)"
-    )
+    return f" (only statements of the last {last}: check the rates before relying on them)"
 
 
 def _is_load(shape: NormalizedStatement, ran: RanStatement) -> bool:
@@ -191,7 +195,7 @@ def _is_load(shape: NormalizedStatement, ran: RanStatement) -> bool:
 
 def _load_reason(tally: StatementTally) -> str:
     rows = max(tally.rows, tally.members) / tally.calls
-    return f"it loads {rows:,.0f} rows at once; if that comes again and again, write the pattern"
+    return f"it loads {rows:,.0f} rows at once; if that happens regularly, write the pattern"
 
 
 def _unexplained(tally: StatementTally, reason: str) -> UnexplainedStatement:
@@ -209,24 +213,24 @@ def _merge(
     access = group[0][0]
     calls = sum(tally.calls for _, tally in group)
     load = filled.get(access.table.name, "") if access.operation == "insert" else ""
-    busiest = max(group, key=lambda one: (one[1].calls, one[1].shape.text))[1]
-    remarks = set.intersection(*(set(one.remarks) for one, _ in group))
+    busiest = max(group, key=lambda member: (member[1].calls, member[1].shape.text))[1]
+    remarks = set.intersection(*(set(member.remarks) for member, _ in group))
     return replace(
         access.pattern(_items(access, group)),
         name=name,
         description="; ".join([*sorted(remarks), *([load] if load else [])]),
-        joins=sorted({join for one, _ in group for join in one.joins}),
-        columns=_columns(one for one, _ in group),
+        joins=sorted({join for member, _ in group for join in member.joins}),
+        columns=_columns(member for member, _ in group),
         values=_values(group),
         calls_per_second=0.0 if load else float(f"{calls / seconds:.6g}"),
-        is_consistent=all(one.is_consistent for one, _ in group),
+        is_consistent=all(member.is_consistent for member, _ in group),
         source="mined",
         statement=busiest.shape.text[:TEXT_CHARS_MAX],
     )
 
 
 def _columns(accesses: Iterable[TableAccess]) -> list[str]:
-    """All that one of them reads; no names stand for all columns."""
+    """Returns the columns that any of the accesses reads. An empty list means all columns."""
     columns: set[str] = set()
     for access in accesses:
         if not access.columns:
@@ -236,7 +240,8 @@ def _columns(accesses: Iterable[TableAccess]) -> list[str]:
 
 
 def _items(access: TableAccess, group: Sequence[tuple[TableAccess, StatementTally]]) -> float:
-    """Per call: counted by the server, else what the statement says of it, 0 when nothing does."""
+    """Returns the items per call: counted by the server, or implied by the statement,
+    otherwise 0."""
     tallies = [tally for _, tally in group]
     calls = sum(tally.calls for tally in tallies)
     counted = sum(tally.counted_calls for tally in tallies)
@@ -251,15 +256,16 @@ def _items(access: TableAccess, group: Sequence[tuple[TableAccess, StatementTall
         return _rounded(max(rows, 1))
     if access.is_by_distinct_value or access.operation == "insert":
         return _rounded(max(members, 1))
-    # Figures are limited once all rows are counted.
+    # An aggregate has to read all rows, whatever its limit.
     return 0.0 if access.operation == "aggregate" else float(access.limit or 0)
 
 
 def _values(group: Sequence[tuple[TableAccess, StatementTally]]) -> float:
-    """Per call, as far as the statements tell: MySQL's digests hide how long a list is."""
+    """Returns the values per call. MySQL's digests hide the length of lists, which then
+    count as 1."""
     calls = sum(tally.calls for _, tally in group)
-    given = (tally.members if access.is_among else tally.calls for access, tally in group)
-    return max(_rounded(sum(given) / calls), 1.0) if calls else 1.0
+    value_counts = (tally.members if access.is_among else tally.calls for access, tally in group)
+    return max(_rounded(sum(value_counts) / calls), 1.0) if calls else 1.0
 
 
 def _rounded(number: float) -> float:
@@ -267,22 +273,22 @@ def _rounded(number: float) -> float:
 
 
 def name_of(access: TableAccess) -> str:
-    """All that tells this access from others, in a few words."""
+    """Names an access by everything that distinguishes it from others."""
     table = access.table
     if access.operation == "insert":
         name = f"insert into {table.name}"
         return f"{name} ({access.remarks[0]})" if access.remarks else name
-    found = _found_by(access, table)
+    conditions = _found_by(access, table)
     if access.operation == "update":
         columns = ", ".join(_short(column, table) for column in access.columns)
-        return f"update {columns} of {table.name}{found}"
+        return f"update {columns} of {table.name}{conditions}"
     if access.operation == "delete":
-        return f"delete {table.name}{found}"
+        return f"delete {table.name}{conditions}"
     start = {"aggregate": f"figures of {table.name}"}.get(access.operation, table.name)
     with_joins = f" with {_listed(access.joins)}" if access.joins else ""
     through = f" through {_listed(access.through)}" if access.through else ""
     locked = ", locked" if access.is_consistent else ""
-    return f"{start}{with_joins}{found}{through}{_ordered(access, table)}{locked}"
+    return f"{start}{with_joins}{conditions}{through}{_ordered(access, table)}{locked}"
 
 
 def _found_by(access: TableAccess, table: SourceTable) -> str:
@@ -308,27 +314,27 @@ def _by(column: str, access: TableAccess) -> str:
 
 
 def _ordered(access: TableAccess, table: SourceTable) -> str:
-    said = ""
+    phrase = ""
     if access.order_by:
-        said = f", {_direction(access, table)}"
+        phrase = f", {_direction(access, table)}"
     if access.limit is not None:
-        said += f", first {access.limit}"
-    return said
+        phrase += f", first {access.limit}"
+    return phrase
 
 
 def _direction(access: TableAccess, table: SourceTable) -> str:
     kinds = {column.name: column.kind for column in table.columns}
     names = [_short(column, table) for column in access.order_by]
     if len(names) == 1 and kinds.get(names[0]) in ("date", "datetime"):
-        said = "newest first" if access.is_descending else "oldest first"
-        # Which time is meant goes without saying when there is only one.
+        phrase = "newest first" if access.is_descending else "oldest first"
+        # With a single time column, it is clear which time is meant.
         times = [name for name, kind in kinds.items() if kind in ("date", "datetime")]
-        return said if len(times) == 1 else f"{said} by {names[0]}"
+        return phrase if len(times) == 1 else f"{phrase} by {names[0]}"
     return f"in order of {_listed(names)}" + (", greatest first" if access.is_descending else "")
 
 
 def _short(column: str, table: SourceTable) -> str:
-    """A column of the pattern's own table goes without the table's name."""
+    """Returns a column's name, without the table if it is the pattern's own."""
     ref = ColumnRef.parse(column)
     return ref.column if ref.table == table.name else column
 

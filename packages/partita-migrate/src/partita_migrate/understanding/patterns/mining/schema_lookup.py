@@ -1,4 +1,4 @@
-"""The tables and columns that a statement may name, as loosely as servers match names."""
+"""Finds tables and columns by the names in a statement, as loosely as servers match names."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ DIGEST_SPELLINGS = {
     "slave": "replica",
     "slaves": "replicas",
 }
-"""What MariaDB's digests make of a table or column that is called like one of its keywords."""
+"""MariaDB's digests print names that are also keywords as other keywords."""
 
 
 class SchemaLookup:
-    """An inventory by name, without regard to case: MariaDB's digests write ID for id."""
+    """An inventory by name. Case is ignored, because MariaDB's digests may print ID for id."""
 
     def __init__(self, inventory: Inventory) -> None:
         self.dialect = SQLGLOT_DIALECTS.get(inventory.dialect, "sqlite")
@@ -52,7 +52,7 @@ class SchemaLookup:
         return [table.name for table in self._tables.values()]
 
     def table(self, name: str, qualifier: str = "") -> SourceTable | None:
-        """A table by its name and what stands before the dot: a schema, or MySQL's database."""
+        """Finds a table by its name and qualifier: a schema, or MySQL's database."""
         name, qualifier = name.lower(), qualifier.lower()
         if qualifier and f"{qualifier}.{name}" in self._tables:
             return self._tables[f"{qualifier}.{name}"]
@@ -61,7 +61,8 @@ class SchemaLookup:
                 if spelling in self._tables:
                     return self._tables[spelling]
             others = self._by_last_name.get(name, [])
-            # PostgreSQL's search path is the application's: one table of that name is meant.
+            # The application's search_path is unknown; if only one schema has the table, it is
+            # meant.
             if not qualifier and len(others) == 1:
                 return others[0]
         return None
@@ -71,14 +72,16 @@ class SchemaLookup:
         return name in self._views or f"{qualifier.lower()}.{name}" in self._views
 
     def columns_by_table(self) -> dict[str, object]:
-        """As sqlglot wants a schema: the names of the columns, of a type that tells nothing."""
+        """Returns the columns in the form of sqlglot's schemas; all have the type text, which is
+        not used."""
         return {
             name.rpartition(".")[2]: dict.fromkeys(columns, "text")
             for name, columns in self._columns.items()
         }
 
     def view_query(self, name: str, qualifier: str = "") -> str:
-        """What a view selects; empty when it is none, or its definition is not known."""
+        """Returns the SELECT of a view; empty for anything else, or if the definition
+        is unknown."""
         full = f"{qualifier}.{name}".lower()
         return self._view_queries.get(full) or (
             self._view_queries.get(name.lower(), "")
@@ -97,6 +100,7 @@ class SchemaLookup:
 
 
 def spelled_in_digests(name: str) -> str:
-    """Of a table in FROM; before a dot, `user`.`id`, the digest has its own name."""
-    found = (spelling for spelling, own in DIGEST_SPELLINGS.items() if own == name.lower())
-    return next(found, name.lower())
+    """Returns the name as a digest prints it in FROM; in `user`.`id` the digest keeps the original
+    name."""
+    spellings = (spelling for spelling, own in DIGEST_SPELLINGS.items() if own == name.lower())
+    return next(spellings, name.lower())

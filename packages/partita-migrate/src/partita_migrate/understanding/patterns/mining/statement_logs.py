@@ -1,6 +1,7 @@
-"""Statement logs as servers write them: MySQL's general and slow log, PostgreSQL's three forms.
+"""Reads statement logs: MySQL's general and slow log, PostgreSQL's stderr, csvlog and jsonlog.
 
-Which one a file is shows in its first lines. A log is read once, line by line, however long it is.
+The format is recognized by the first lines. A log is read once, line by line, so it may be of any
+length.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _FIRST_LINES = 50
 _STATEMENT = re.compile(
     r"(?:duration: [\d.]+ ms  )?(?:statement|execute [^:\n]*): (?P<statement>.*)", re.DOTALL
 )
-"""PostgreSQL's message; "parse" and "bind" come before an "execute" of the same."""
+"""The message of PostgreSQL. The "parse" and "bind" that precede an "execute" are not counted."""
 _STDERR = re.compile(r"(?P<prefix>.*?)\b(?P<severity>[A-Z]{3,9}):  (?P<message>.*)", re.DOTALL)
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d+)?")
 _SHORT_MOMENT = re.compile(r"(\d{6}) +(\d{1,2}:\d\d:\d\d)")
@@ -33,7 +34,7 @@ _GENERAL = re.compile(
     re.DOTALL,
 )
 _BANNER = re.compile(r"\S+, Version: .* started with:|Tcp port: |Time\s+Id Command\s+Argument")
-"""What MySQL writes into its logs whenever it starts."""
+"""Lines that MySQL writes into its logs at each start."""
 _COUNTS = re.compile(r"(Rows_sent|Rows_examined|Rows_affected): (\d+)")
 _SCHEMA = re.compile(r"Schema: (\S*)")
 
@@ -41,15 +42,15 @@ _SCHEMA = re.compile(r"Schema: (\S*)")
 class LoggedStatement(NamedTuple):
     statement: str
     moment: float | None = None
-    """Seconds since 1970."""
+    """Seconds since 1970, or None if the log does not say."""
     database: str | None = None
-    """None when the log does not say."""
+    """The database, or None if the log does not say."""
     rows: float | None = None
     examined: float | None = None
 
 
 def read_log(path: Path) -> Iterator[LoggedStatement]:
-    """The statements of a file; PartitaError when it is no log that is known."""
+    """Yields the statements of a file. Raises PartitaError for an unknown format."""
     try:
         opened = gzip.open if path.suffix == ".gz" else open
         with opened(path, "rt", encoding="utf-8", errors="replace", newline="") as lines:
@@ -64,7 +65,7 @@ def parse_log(lines: Iterable[str] | TextIO, name: str) -> Iterator[LoggedStatem
     parse = _recognize(first)
     if parse is None:
         raise PartitaError(
-            f"{name} is no log of statements; known are MySQL's general and slow log, and"
+            f"{name} is not a statement log; supported are MySQL's general and slow log, and"
             " PostgreSQL's stderr, csvlog and jsonlog."
         )
     return parse(chain(first, lines))
@@ -91,7 +92,8 @@ def _without_banners(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _general_log(lines: Iterable[str]) -> Iterator[LoggedStatement]:
-    """An entry begins with a tab or a time, then thread and command; texts go on as they were."""
+    """Parses the general log. An entry starts with a tab or a time, a thread and a command; other
+    lines continue the previous entry."""
     databases: dict[str, str] = {}
     moment: float | None = None
     for match, text in _entries(_without_banners(lines)):
@@ -121,7 +123,10 @@ def _entries(lines: Iterable[str]) -> Iterator[tuple[re.Match[str], str]]:
 def general_entry(
     thread: str, command: str, argument: str, databases: dict[str, str]
 ) -> LoggedStatement | None:
-    """A row of the general log, also of its table; `databases` is what each thread uses."""
+    """Parses one entry of the general log, from the file or from the table mysql.general_log.
+
+    `databases` remembers the current database of each thread.
+    """
     argument = argument.strip()
     if command == "Connect":
         match = re.search(r" on (\S*) using ", argument)
@@ -129,7 +134,7 @@ def general_entry(
     elif command == "Init DB":
         databases[thread] = argument
     elif command in ("Query", "Execute"):
-        # A Prepare comes before its Executes, which hold the same text with values.
+        # A Prepare precedes its Executes, which repeat the text with values.
         if re.match(r"use ", argument, re.IGNORECASE):
             databases[thread] = argument[4:].strip("`; ")
         return LoggedStatement(argument, database=databases.get(thread))
@@ -186,7 +191,8 @@ def _jsonlog(lines: Iterable[str]) -> Iterator[LoggedStatement]:
 
 
 def _stderr(lines: Iterable[str]) -> Iterator[LoggedStatement]:
-    """Lines that go on begin with a tab; what stands before LOG is a setting of the server."""
+    """Parses PostgreSQL's stderr log. Continuation lines begin with a tab; what precedes LOG
+    depends on log_line_prefix."""
     entry: list[str] = []
     for line in chain(lines, ["end:  LOG:  "]):
         if line.startswith("\t"):
@@ -212,12 +218,12 @@ def _postgresql(
 
 
 def moment_of(text: str) -> float | None:
-    """Of a log's time, as if it were UTC: only differences count."""
+    """Parses a time of a log as if it were UTC; only differences are used."""
     short = _SHORT_MOMENT.search(text)
-    found = _MOMENT.search(text)
+    full = _MOMENT.search(text)
     try:
-        if found:
-            return datetime.fromisoformat(found.group()[:26] + "+00:00").timestamp()
+        if full:
+            return datetime.fromisoformat(full.group()[:26] + "+00:00").timestamp()
         if short:
             written = f"{short.group(1)} {short.group(2)} +0000"
             return datetime.strptime(written, "%y%m%d %H:%M:%S %z").timestamp()

@@ -1,4 +1,4 @@
-"""What servers themselves have kept of the statements they ran, and since when."""
+"""Reads the statements that servers keep themselves, and the time span they cover."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TIME_UNITS = re.compile(r"\bSQL_TSI_(?=[A-Z])")
 
 
 class StatementStatistics(NamedTuple):
-    """One place where a server keeps statements."""
+    """The statements of one place where a server keeps them."""
 
     origin: str
     window_seconds: float
@@ -26,7 +26,10 @@ class StatementStatistics(NamedTuple):
 
 
 def kept_statements(source: SourceDatabase) -> StatementStatistics:
-    """The best that this server has; PartitaError when it keeps nothing, with what to do."""
+    """Returns the best source of statements on this server.
+
+    Raises PartitaError with advice when there is none.
+    """
     if source.dialect == "postgresql":
         return _pg_stat_statements(source)
     if source.dialect in ("mysql", "mariadb"):
@@ -35,7 +38,7 @@ def kept_statements(source: SourceDatabase) -> StatementStatistics:
             if kept is not None:
                 return kept
         raise PartitaError(
-            f"{source.address} keeps no statements that its user may read; start it with"
+            f"{source.address} keeps no statements that this user may read; start the server with"
             " performance_schema = ON and GRANT SELECT ON performance_schema.* to the user, or name"
             " a general or slow log under logs in [analyze]."
         )
@@ -43,7 +46,7 @@ def kept_statements(source: SourceDatabase) -> StatementStatistics:
 
 
 def _digests(source: SourceDatabase) -> StatementStatistics | None:
-    """performance_schema's summary, one row for each shape."""
+    """Reads performance_schema's summary, which has one row per shape."""
     try:
         rows = source.rows(
             "SELECT DIGEST_TEXT, COUNT_STAR, SUM_ROWS_SENT, SUM_ROWS_AFFECTED, SUM_ROWS_EXAMINED"
@@ -74,7 +77,7 @@ def _digests(source: SourceDatabase) -> StatementStatistics | None:
 
 
 def _as_written(digest: str) -> str:
-    """MariaDB spells a part of a date by its other name: DAY(x) is written as SQL_TSI_DAY ( x )."""
+    """Restores date functions: MariaDB's digests write DAY(x) as SQL_TSI_DAY ( x )."""
     return _TIME_UNITS.sub("", str(digest))
 
 
@@ -119,7 +122,7 @@ def _slow_log(source: SourceDatabase) -> StatementStatistics | None:
 
 
 def _log_window(source: SourceDatabase, table: str, column: str) -> float | None:
-    """Seconds between the first and the last entry; None without entries, or without the right."""
+    """Returns the seconds between the first and last entry; None if it is empty or not readable."""
     try:
         rows = source.rows(
             f"SELECT TIMESTAMPDIFF(SECOND, MIN({column}), MAX({column})) FROM mysql.{table}"
@@ -145,7 +148,7 @@ def _pg_stat_statements(source: SourceDatabase) -> StatementStatistics:
         if source.is_lost:
             raise
         raise PartitaError(
-            f"{source.address} has no pg_stat_statements that can be read; add it to"
+            f"{source.address} has no readable pg_stat_statements; add it to"
             " shared_preload_libraries and CREATE EXTENSION pg_stat_statements, or name a log under"
             " logs in [analyze]."
         ) from error
@@ -157,15 +160,15 @@ def _pg_stat_statements(source: SourceDatabase) -> StatementStatistics:
 
 
 def _seconds(rows: Sequence[tuple[Any, ...]]) -> float:
-    """Of an answer with one number; at least one second, for rates divide by it."""
+    """Returns the number in a result; at least one second, because rates are divided by it."""
     return max(1.0, float(rows[0][0] or 0)) if rows else 1.0
 
 
 def _text(column: str | bytes) -> str:
-    """MariaDB keeps texts, MySQL bytes."""
+    """Decodes log entries: MariaDB stores text, MySQL bytes."""
     return column.decode(errors="replace") if isinstance(column, bytes) else column
 
 
 def is_of(entry: LoggedStatement, database: str) -> bool:
-    """Whether a logged statement belongs to this database, as far as the log says."""
+    """True when a logged statement belongs to this database, as far as the log says."""
     return entry.database is None or entry.database.lower() == database.lower()

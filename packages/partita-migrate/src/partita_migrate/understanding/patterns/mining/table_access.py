@@ -16,7 +16,10 @@ from partita_migrate.understanding.schema.relationships import is_unique
 
 @dataclass
 class TableAccess:
-    """Columns are "table.column". Filled while a statement is understood, then only read."""
+    """How a statement accesses a table. Columns are "table.column".
+
+    It is filled while the statement is read, and does not change after `settle`.
+    """
 
     operation: Operation
     table: SourceTable
@@ -24,20 +27,20 @@ class TableAccess:
     through: list[str] = field(default_factory=list)
     equality: list[str] = field(default_factory=list)
     forms: dict[str, str] = field(default_factory=dict)
-    """{column of `equality`: the function whose result is compared}"""
+    """Maps columns of `equality` to the function whose result is compared, such as lower."""
     range: list[str] = field(default_factory=list)
     filters: list[str] = field(default_factory=list)
     order_by: list[str] = field(default_factory=list)
     is_descending: bool = False
     is_among: bool = False
-    """One of `equality` is compared with a list of values."""
+    """True when a column of `equality` is compared with a list of values."""
     hierarchy: str = ""
     limit: int | None = None
     columns: list[str] = field(default_factory=list)
     is_consistent: bool = False
     remarks: list[str] = field(default_factory=list)
     references: list[str] = field(default_factory=list)
-    """What it joins as if by a foreign key, where the schema has none."""
+    """Joins that look like foreign keys that the schema does not declare."""
 
     @property
     def is_by_distinct_value(self) -> bool:
@@ -53,7 +56,7 @@ class TableAccess:
         return "range of items"
 
     def pattern(self, items: float) -> AccessPattern:
-        """Without a name and a rate, which one statement does not tell."""
+        """Makes a pattern; its name and rate are not known from a single statement."""
         return AccessPattern(
             name="",
             description="; ".join(self.remarks),
@@ -76,7 +79,8 @@ class TableAccess:
         )
 
     def settle(self) -> TableAccess:
-        """The form in which two accesses compare: an order that decides nothing is dropped."""
+        """Normalizes the access so that equal ones compare as equal: an order without effect is
+        dropped."""
         self.equality = list(dict.fromkeys(self.equality))
         self.range = [name for name in dict.fromkeys(self.range) if name not in self.equality]
         keys = {*self.equality, *self.range}

@@ -1,4 +1,4 @@
-"""Views in a statement, replaced by what they select."""
+"""Replaces the views in a statement by the SELECTs behind them."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from sqlglot.errors import SqlglotError
 from partita_migrate.understanding.patterns.mining.schema_lookup import SchemaLookup
 
 NESTED_MAX = 10
-"""Views that read views."""
+"""Limit for views that read views."""
 
 
 def with_views(statement: exp.Expr, schema: SchemaLookup, *, depth: int = 0) -> exp.Expr:
-    """Each view becomes the subquery that it stands for; what cannot be parsed stays a name."""
+    """Turns each view into a subquery. A view whose definition does not parse stays as it is."""
     if depth > NESTED_MAX:
         return statement
-    own = {cte.alias.lower() for cte in statement.find_all(exp.CTE)}
+    cte_names = {cte.alias.lower() for cte in statement.find_all(exp.CTE)}
     for table in list(statement.find_all(exp.Table)):
         if isinstance(table.parent, exp.DML | exp.Schema) or not isinstance(
             table.this, exp.Identifier
         ):
             continue
-        if table.name.lower() in own or schema.table(table.name, table.db) is not None:
+        if table.name.lower() in cte_names or schema.table(table.name, table.db) is not None:
             continue
         query = _query(schema.view_query(table.name, table.db), schema.dialect)
         if query is None:
@@ -30,16 +30,19 @@ def with_views(statement: exp.Expr, schema: SchemaLookup, *, depth: int = 0) -> 
         selected, columns = query
         alias = exp.TableAlias(this=exp.to_identifier(table.alias_or_name), columns=columns)
         inside = with_views(selected, schema, depth=depth + 1)
-        for one in inside.find_all(exp.Table):
-            if schema.table(one.name, one.db) is schema.table(one.name):
-                one.set("db", None)
+        for inner_table in inside.find_all(exp.Table):
+            if schema.table(inner_table.name, inner_table.db) is schema.table(inner_table.name):
+                inner_table.set("db", None)
         joins = table.args.get("joins")
         table.replace(exp.Subquery(this=inside, alias=alias, joins=joins))
     return statement
 
 
 def without_parentheses(statement: exp.Expr) -> exp.Expr:
-    """`FROM ((a JOIN b ON ...) JOIN c ON ...)`, as servers write views, without the brackets."""
+    """Removes the parentheses around joins that servers write in view definitions.
+
+    `FROM ((a JOIN b ON ...) JOIN c ON ...)` becomes `FROM a JOIN b ON ... JOIN c ON ...`.
+    """
     for select in list(statement.find_all(exp.Select)):
         source = select.args.get("from_") or select.args.get("from")
         joins: list[exp.Expr] = []
@@ -59,23 +62,25 @@ def without_parentheses(statement: exp.Expr) -> exp.Expr:
 
 
 def _query(definition: str, dialect: str) -> tuple[exp.Query, list[exp.Identifier]] | None:
-    """What a view selects, and the names that it gives its columns, if it gives any."""
+    """Parses a view's SELECT. Returns it with the view's own column names, if it has any."""
     if not definition:
         return None
     try:
         tree = sqlglot.parse_one(definition.strip().rstrip(";"), dialect=dialect)
     except (SqlglotError, RecursionError):
         return None
-    named: list[exp.Identifier] = []
+    column_names: list[exp.Identifier] = []
     if isinstance(tree, exp.Create):
         if isinstance(tree.this, exp.Schema):
-            named = [exp.to_identifier(expression.name) for expression in tree.this.expressions]
+            column_names = [
+                exp.to_identifier(expression.name) for expression in tree.this.expressions
+            ]
         tree = tree.expression
     if not isinstance(tree, exp.Query):
         return None
     without_parentheses(tree)
     for column in tree.find_all(exp.Column):
-        # MariaDB writes them as database.table.column.
+        # MariaDB writes columns as database.table.column.
         column.set("db", None)
         column.set("catalog", None)
-    return tree, named
+    return tree, column_names

@@ -82,7 +82,7 @@ def test_postgresql_s_parse_and_bind_are_not_counted() -> None:
 def test_a_file_that_is_no_log_is_refused_in_one_sentence(tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("milk\neggs\n")
-    with pytest.raises(PartitaError, match=r"notes\.txt is no log of statements"):
+    with pytest.raises(PartitaError, match=r"notes\.txt is not a statement log"):
         list(read_log(path))
     with pytest.raises(PartitaError, match="Cannot read the log"):
         list(read_log(tmp_path / "missing.log"))

@@ -173,7 +173,7 @@ TREE = "WITH RECURSIVE t AS ({first} UNION ALL SELECT s.* FROM staff s JOIN t ON
         ("SELECT * FROM staff WHERE boss_id = 1", "t.id = s.boss_id",
          "-> staff below one along boss_id by id"),
         ("SELECT * FROM staff WHERE id = 1", "s.id = t.boss_id",
-         "?> it walks a hierarchy in a way that is not known; write the pattern by hand"),
+         "?> it walks a hierarchy in a way that is not understood; write the pattern by hand"),
     ],
 )  # fmt: skip
 def test_a_recursive_query_that_goes_down_a_tree_is_a_pattern(
