@@ -99,7 +99,7 @@ def test_video_rentals(mariadb: DatabaseServer, make_folder: MakeFolder) -> None
     assert [one.what for one in planned.difficulties if one.kind == "analytical"] == [
         "The view sales_by_store groups or aggregates rows."
     ]
-    assert any("circle: staff → store → staff" in one.what for one in planned.difficulties)
+    assert any("cycle: staff → store → staff" in one.what for one in planned.difficulties)
     assert read_inventory(folder).table("film").row_count == 50  # type: ignore[union-attr]
 
 
@@ -148,7 +148,7 @@ def test_orders(postgresql: DatabaseServer, make_folder: MakeFolder) -> None:
     assert planned.candidates[0].verdict == "good candidate"
     assert said(planned, "no primary key") == {"raw_log"}
     assert said(planned, "large values") == {"Categories"}
-    names = {one.table for one in planned.difficulties if "cannot be the name" in one.what}
+    names = {one.table for one in planned.difficulties if "is not a valid name" in one.what}
     assert names == {"Order Details"}
 
 

@@ -124,11 +124,9 @@ def test_rights_that_postgresql_wants(
         f" CREATE ROLE reader LOGIN PASSWORD '{PASSWORD}'; GRANT SELECT ON t TO reader;",
     )
     planned = plan(make_folder(logical_postgresql.url("rights", "reader")))
-    lacks = "what the user may do"
-    assert missing(planned, "changes") == {lacks: "too little, without REPLICATION"}
-    assert missing(planned, "backup") == {
-        lacks: "too little, without SELECT on secret, secret_id_seq"
-    }
+    lacks = "the user's set of privileges"
+    assert missing(planned, "changes") == {lacks: "missing REPLICATION"}
+    assert missing(planned, "backup") == {lacks: "missing SELECT on secret, secret_id_seq"}
     assert "statistics" not in {one.purpose for one in planned.server if one.is_ready}
 
 
@@ -195,7 +193,9 @@ def test_changes_need_a_binary_log_of_rows(
     assert found["binlog_row_metadata"] == "NO_LOG"
     assert advised(planned, "during")[0].startswith("log_bin is OFF. Set log_bin in the section")
     (said,) = (one for one in planned.difficulties if one.kind == "server")
-    assert said.what.startswith("As it is set up, the server cannot follow the writes that go on:")
+    assert said.what.startswith(
+        "With its current settings, the server cannot follow ongoing writes:"
+    )
 
     planned = plan(make_folder(logging_mariadb.create("logged", SCRIPT)))
     assert missing(planned, "changes") == {}
@@ -213,11 +213,11 @@ def test_rights_and_engines_that_mariadb_wants(
     )
     planned = plan(make_folder(logging_mariadb.url("rights", "reader")))
     assert missing(planned, "backup") == {
-        "what the user may do": "too little, without TRIGGER, EVENT, RELOAD, REPLICATION CLIENT",
+        "the user's set of privileges": "missing TRIGGER, EVENT, RELOAD, REPLICATION CLIENT",
         "the tables' engine": "not transactional for old (MyISAM)",
     }
     assert missing(planned, "changes") == {
-        "what the user may do": "too little, without REPLICATION SLAVE, REPLICATION CLIENT"
+        "the user's set of privileges": "missing REPLICATION SLAVE, REPLICATION CLIENT"
     }
 
 
@@ -235,7 +235,7 @@ def test_grants_name_databases_by_a_pattern(
         f" GRANT SELECT ON grant_it.t TO reader; GRANT EVENT ON `{granted}`.* TO reader;",
     )
     planned = plan(make_folder(mariadb.url("grant_it", "reader")))
-    lacks = missing(planned, "backup")["what the user may do"]
+    lacks = missing(planned, "backup")["the user's set of privileges"]
     assert ("EVENT" in lacks) != is_here
 
 

@@ -174,7 +174,9 @@ def test_a_password_among_the_parameters_of_the_url(make_folder: MakeFolder) -> 
 
 def test_a_database_that_does_not_exist(server: DatabaseServer, make_folder: MakeFolder) -> None:
     with (
-        pytest.raises(PartitaError, match=r"(does not exist|Unknown database).*; check the name"),
+        pytest.raises(
+            PartitaError, match=r"(does not exist|Unknown database).*; check the database name"
+        ),
         connect(make_folder(server.url("nowhere"))),
     ):
         pass

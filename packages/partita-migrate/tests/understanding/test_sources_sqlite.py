@@ -156,6 +156,6 @@ def test_a_file_that_is_no_database(tmp_path: Path) -> None:
 
 def test_a_file_that_is_not_there_is_not_made(tmp_path: Path) -> None:
     (tmp_path / "migration.toml").write_text('[source]\nurl = "sqlite:///music.db"\n')
-    with pytest.raises(PartitaError, match=r"names the file music\.db, which is not there"):
+    with pytest.raises(PartitaError, match=r"names the file music\.db, which does not exist"):
         inventory_of(Folder.open(tmp_path))
     assert not (tmp_path / "music.db").exists()

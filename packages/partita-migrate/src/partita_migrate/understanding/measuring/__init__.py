@@ -1,5 +1,5 @@
-"""Sampled rows and what they tell: item sizes, key skew, heat, nulls, ranges, growth.
+"""Samples rows and measures them: item sizes, key skew, hot keys, NULLs, value ranges, growth.
 
-`sampling` draws rows, `reading` asks for them so that nothing is lost, `figures` adds them up; the
-other modules turn sums into the words of `analysis.py`.
+`table_sampling` draws rows, and `table_figures` adds them up while they stream by. `key_skew`,
+`key_heat`, `percentiles` and `table_growth` turn the sums into the figures of `analysis.json`.
 """

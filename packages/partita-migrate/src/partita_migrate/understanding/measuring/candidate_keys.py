@@ -1,4 +1,4 @@
-"""Which columns of a table could become a key: what names its rows, and what finds them."""
+"""Finds the columns of a table that could become a key: those that identify rows or find them."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ KEY_KINDS = ("integer", "decimal", "date", "datetime", "enum", "uuid")
 
 
 def candidate_keys(table: SourceTable, patterns: Iterable[AccessPattern]) -> list[KeyCounts]:
-    """Each set of columns once, in the order in which it was met."""
+    """Returns a counter for each set of columns, in the order in which the sets were found."""
     columns = {column.name: column for column in table.columns}
     keys: dict[frozenset[str], KeyCounts] = {}
-    for names in _named(table, patterns):
+    for names in _column_sets(table, patterns):
         if not names or not columns.keys() >= set(names):
             continue
         keys.setdefault(
@@ -33,7 +33,7 @@ def candidate_keys(table: SourceTable, patterns: Iterable[AccessPattern]) -> lis
     return list(keys.values())
 
 
-def _named(table: SourceTable, patterns: Iterable[AccessPattern]) -> Iterator[list[str]]:
+def _column_sets(table: SourceTable, patterns: Iterable[AccessPattern]) -> Iterator[list[str]]:
     yield table.primary_key
     for name in table.primary_key:
         yield [name]
@@ -49,16 +49,16 @@ def _named(table: SourceTable, patterns: Iterable[AccessPattern]) -> Iterator[li
         yield own
         for name in own:
             yield [name]
-        # One side of an OR finds rows by a key of its own.
-        tested = map(ColumnRef.parse, pattern.filters)
+        # Each side of an OR finds rows by a key of its own.
+        tested_refs = map(ColumnRef.parse, pattern.filters)
         yield from (
-            [ref.column] for ref in tested if ref.table == table.name and _is_short(table, ref)
+            [ref.column] for ref in tested_refs if ref.table == table.name and _is_short(table, ref)
         )
 
 
 def _is_short(table: SourceTable, ref: ColumnRef) -> bool:
-    """Long texts are not read for a measure of their values."""
-    column = next((one for one in table.columns if one.name == ref.column), None)
+    """True unless the column is a long text, whose values would take too much to read."""
+    column = next((candidate for candidate in table.columns if candidate.name == ref.column), None)
     if column is None or column.kind != "string":
         return column is not None and column.kind in KEY_KINDS
     return column.length_max is not None and column.length_max <= SHORT_LENGTH_MAX

@@ -1,9 +1,9 @@
-"""A few rows of each table that belong together, so that drawings of a model show real items.
+"""Reads a few related rows of each table, so that drawings of a model can show real items.
 
-The first and the last row of a table by its key, others that share a parent with them, and all
-their parents: every one found through an index, never by looking through a table. Texts may be
-personal: unless told otherwise, each is replaced by one that its column's name suggests, the same
-text by the same everywhere, so that rows still belong together.
+For each table these are the first and last row by key, rows that share a parent with the first, and
+all their parents. Each row is found through an index; no table is scanned. Texts may be personal,
+so by default each is replaced by one made from its column's name. Equal texts get equal
+replacements, so that rows still match.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ Examples = Literal["masked", "whole", "none"]
 """Texts replaced, texts as they are, or no rows at all."""
 
 ROWS_MAX = 4
-"""Of each table."""
+"""Rows of each table."""
 SIBLINGS_MAX = 3
 TEXT_CHARS_MAX = 80
 DOCUMENT_BYTES_MAX = 200
 STATEMENT_SECONDS_MAX = 5
 SMALL_ROWS = 1000
-"""A table of so few is looked through without an index."""
+"""Tables up to this size are searched without an index."""
 ALIAS = "partita_example"
 
 _MOMENT = re.compile(r"[0-9T:.+/Z -]*")
@@ -48,29 +48,29 @@ _PLACEHOLDERS: dict[str, AttributeValue] = {
     "L": {"L": []},
     "SS": {"SS": ["…"]},
 }
-"""For what is there and not shown."""
+"""What is shown for values whose content is left out."""
 
 Row = dict[str, Any]
 
 
 def example_rows(
-    source: SourceDatabase, inventory: Inventory, how: Examples
+    source: SourceDatabase, inventory: Inventory, mode: Examples
 ) -> dict[str, list[Item]]:
-    """By table, in the order of the inventory; each row as the item that it would be."""
-    if how == "none":
+    """Returns the example rows of each table as items, in the order of the inventory."""
+    if mode == "none":
         return {}
-    gathering = _Gathering(source, inventory)
+    reader = _ExampleReader(source, inventory)
     with source.limit(STATEMENT_SECONDS_MAX):
-        gathering.gather()
-    shown = _Shown(inventory, how)
+        reader.gather()
+    masking = _Masking(inventory, mode)
     return {
-        table.name: [shown.item(table, row, gathering.readings(table)) for row in rows]
+        table.name: [masking.item(table, row, reader.readings(table)) for row in rows]
         for table in inventory.tables
-        if (rows := gathering.rows.get(table.name))
+        if (rows := reader.rows.get(table.name))
     }
 
 
-class _Gathering:
+class _ExampleReader:
     def __init__(self, source: SourceDatabase, inventory: Inventory) -> None:
         self.source = source
         self.tables = {table.name: table for table in inventory.tables if table.is_readable}
@@ -78,14 +78,14 @@ class _Gathering:
         self._readings: dict[str, list[ColumnReading]] = {}
 
     def gather(self) -> None:
-        """From the tables that nobody refers to, whose rows lead to all others."""
+        """Starts from the tables that no other table refers to; their rows lead to all others."""
         referenced = {
             key.referenced_table
             for table in self.tables.values()
             for key in table.foreign_keys
             if key.referenced_table != table.name
         }
-        for table in sorted(self.tables.values(), key=lambda one: one.name in referenced):
+        for table in sorted(self.tables.values(), key=lambda table: table.name in referenced):
             if not self.rows.get(table.name):
                 self._begin(table)
 
@@ -116,24 +116,24 @@ class _Gathering:
         parent = self.tables.get(key.referenced_table)
         if parent is None or len(self.rows.get(parent.name, [])) == ROWS_MAX:
             return
-        # SQLite takes foreign keys that fit nothing; they lead nowhere.
+        # SQLite accepts foreign keys whose columns do not match; these lead nowhere.
         values = {
             name: row.get(own)
             for name, own in zip(key.referenced_columns, key.columns, strict=False)
         }
         if None not in values.values() and _is_found_by_index(parent, key.referenced_columns):
-            for found in self._select(parent, values, 1):
-                self._keep(parent, found)
+            for parent_row in self._select(parent, values, 1):
+                self._keep(parent, parent_row)
 
     def readings(self, table: SourceTable) -> list[ColumnReading]:
         if table.name not in self._readings:
             keys = {name for key in table.foreign_keys for name in key.columns}
-            found = readings(self.source, table, {*keys, *table.primary_key})
-            self._readings[table.name] = [self._shortened(reading) for reading in found]
+            column_readings = readings(self.source, table, {*keys, *table.primary_key})
+            self._readings[table.name] = [self._shortened(reading) for reading in column_readings]
         return self._readings[table.name]
 
     def _shortened(self, reading: ColumnReading) -> ColumnReading:
-        """Of a text whose bytes would only be counted, as much as may be shown."""
+        """Reads the beginning of a long text that `readings` would only measure."""
         if reading.convert is not None or reading.column.kind != "string":
             return reading
         beginning = f"LEFT({self.source.quote(reading.column.name)}, {TEXT_CHARS_MAX + 1})"
@@ -142,11 +142,12 @@ class _Gathering:
     def _select(
         self, table: SourceTable, values: Row, limit: int, direction: str | None = None
     ) -> Sequence[Row]:
-        """Nothing where the source refuses; only a source that is gone is an error."""
-        asked = self.readings(table)
+        """Returns the rows found, or none where the source refuses; only a lost connection is an
+        error."""
+        column_readings = self.readings(table)
         quote = self.source.quote
         statement = (
-            f"SELECT {', '.join(reading.sql for reading in asked)}"
+            f"SELECT {', '.join(reading.sql for reading in column_readings)}"
             f" FROM {self.source.relation(table)} AS {ALIAS}"
         )
         if values:
@@ -156,19 +157,19 @@ class _Gathering:
             order = (f"{quote(name)}{direction}" for name in table.primary_key)
             statement += f" ORDER BY {', '.join(order)}"
         try:
-            found = self.source.rows(
+            rows = self.source.rows(
                 f"{statement} LIMIT {limit}", **{f"v{n}": v for n, v in enumerate(values.values())}
             )
         except SourceError:
             if self.source.is_lost:
                 raise
             return []
-        names = [reading.column.name for reading in asked]
-        return sorted((dict(zip(names, row, strict=True)) for row in found), key=repr)
+        names = [reading.column.name for reading in column_readings]
+        return sorted((dict(zip(names, row, strict=True)) for row in rows), key=repr)
 
 
 def _is_found_by_index(table: SourceTable, columns: Sequence[str]) -> bool:
-    """Whether rows with these values are found without looking through the table."""
+    """True when rows with these values are found without scanning the table."""
     if table.is_row_count_exact and table.row_count <= SMALL_ROWS:
         return True
     indexes = [index.columns for index in table.indexes if index.where is None]
@@ -177,21 +178,21 @@ def _is_found_by_index(table: SourceTable, columns: Sequence[str]) -> bool:
     )
 
 
-class _Shown:
-    """What of a row may be shown."""
+class _Masking:
+    """Decides what of a row may be shown, and replaces the rest."""
 
-    def __init__(self, inventory: Inventory, how: Examples) -> None:
-        self.how = how
+    def __init__(self, inventory: Inventory, mode: Examples) -> None:
+        self.mode = mode
         self.schema = SchemaGraph(inventory)
         self._numbers: dict[ColumnRef, dict[str, int]] = {}
 
-    def item(self, table: SourceTable, row: Row, asked: Sequence[ColumnReading]) -> Item:
-        return dict(self._attributes(table, row, asked))
+    def item(self, table: SourceTable, row: Row, column_readings: Sequence[ColumnReading]) -> Item:
+        return dict(self._attributes(table, row, column_readings))
 
     def _attributes(
-        self, table: SourceTable, row: Row, asked: Sequence[ColumnReading]
+        self, table: SourceTable, row: Row, column_readings: Sequence[ColumnReading]
     ) -> Iterator[tuple[str, AttributeValue]]:
-        for reading in asked:
+        for reading in column_readings:
             name = reading.column.name
             value = None if row[name] is None else self._value(table, reading, row[name])
             if value is not None:
@@ -206,7 +207,7 @@ class _Shown:
         converted = reading.convert(value)
         if converted is None:
             return None
-        if self.how == "masked" and not _is_telling(reading.column.kind, converted):
+        if self.mode == "masked" and not _is_harmless(reading.column.kind, converted):
             return self._masked(ref, converted)
         if "S" in converted:
             return {"S": _cut(converted["S"])}
@@ -223,8 +224,9 @@ class _Shown:
         return {"S": made_up(origin.column, numbers.setdefault(text, len(numbers) + 1))}
 
 
-def _is_telling(kind: ColumnKind, value: AttributeValue) -> bool:
-    """SQLite keeps any text in any column, whatever kind it was declared to be."""
+def _is_harmless(kind: ColumnKind, value: AttributeValue) -> bool:
+    """True for values that may be shown. The text is checked too, because SQLite keeps any text in
+    any column, whatever its declared type."""
     if kind not in SHOWN_KINDS:
         return False
     return kind == "enum" or _MOMENT.fullmatch(value.get("S", "")) is not None

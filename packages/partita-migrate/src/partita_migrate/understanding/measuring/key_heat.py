@@ -1,8 +1,8 @@
-"""Whether one value of a key would be asked for more than one partition can give.
+"""Estimates whether a single value of a key would need more than one partition can deliver.
 
-A partition serves 1,000 write and 3,000 read units a second, and all items of one partition key
-value may lie in one. How calls spread over values is not known before; they are taken to spread
-like the rows, except that everything new has today's date.
+A partition serves 1,000 write and 3,000 read units per second, and all items of one partition key
+value may be in the same partition. How calls spread over the values is unknown. They are assumed to
+spread like the rows, except that all new rows have today's date.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from partita_migrate.understanding.schema.inventory import SourceTable
 
 @dataclass(frozen=True)
 class KeyDemand:
-    """What the patterns ask of the items of one table, through one key."""
+    """What the patterns demand of the items of one table through one key."""
 
     reads_per_second: float = 0.0
     read_units: float = 0.0
@@ -39,7 +39,7 @@ class KeyDemand:
 def with_heat(
     skew: KeySkew, table: SourceTable, patterns: Sequence[AccessPattern], item_bytes: int
 ) -> KeySkew:
-    """The same key with its risk at the rates of the patterns, in a sentence."""
+    """Returns the key with its risk at the rates of the patterns, explained in a sentence."""
     demand = _demand(skew, table, patterns, item_bytes)
     is_day = _is_day(skew, table)
     write_share = 1.0 if is_day and demand.insert_units else skew.top_share
@@ -72,17 +72,17 @@ def _demand(
             read_units += pattern.calls_per_second * units * weight
         else:
             writes += pattern.calls_per_second
-            written = (
+            units_per_second = (
                 pattern.calls_per_second * items * (math.ceil(item_bytes / WRITE_UNIT_BYTES) or 1)
             )
-            write_units += written
+            write_units += units_per_second
             if pattern.operation == "insert":
-                insert_units += written
+                insert_units += units_per_second
     return KeyDemand(reads, read_units, writes, write_units, insert_units)
 
 
 def _is_day(skew: KeySkew, table: SourceTable) -> bool:
-    """A key of nothing but a date: all that is written today has the same one."""
+    """True for a key that is just a date: all rows written today have the same value."""
     kinds = {column.name: column.kind for column in table.columns}
     return [kinds.get(name) for name in skew.columns] == ["date"]
 
@@ -97,7 +97,7 @@ def _reason(skew: KeySkew, demand: KeyDemand, writes: float, reads: float, is_da
         )
     top = _top(skew)
     if not demand.reads_per_second and not demand.writes_per_second:
-        return f"{top}; no pattern uses it, so that its heat is not known."
+        return f"{top}; no pattern uses it, so its load is unknown."
     if writes > PARTITION_WRITE_UNITS:
         return (
             f"{top}, which would take {writes:,.0f} of {demand.write_units:,.0f} write units a"

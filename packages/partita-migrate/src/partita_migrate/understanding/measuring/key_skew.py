@@ -1,10 +1,13 @@
-"""How the rows of a table spread over the values of a candidate key, and whether one is hot.
+"""Estimates how the rows of a table are distributed over the values of a candidate key.
 
-Estimators, for figures of the whole table from n sampled rows of N, d values among them, f1 of
-which were seen once: distinct values n d / (n - f1 + f1 n / N), after frequent values are set aside
-with their rows (Haas and Stokes 1998, "Duj1" and the idea of "Duj2a"); entropy by Chao and Shen
-2003, which allows for values not seen. Two rows drawn at random share a value with the probability
-that pairs of sampled rows do (Simpson 1949), which gives the rows that a call finds.
+The figures for the whole table are estimated from n sampled rows of N, with d distinct values, f1
+of which occurred once:
+
+- Distinct values: n d / (n - f1 + f1 n / N), after frequent values are set aside with their rows
+  (Haas and Stokes 1998, "Duj1" and the idea of "Duj2a").
+- Entropy: the estimator of Chao and Shen 2003, which allows for values not seen.
+- Rows that a call finds: the probability that two random rows share a value, estimated from pairs
+  of sampled rows (Simpson 1949).
 """
 
 from __future__ import annotations
@@ -20,28 +23,28 @@ from typing import Any, NamedTuple
 from partita_migrate.understanding.analysis import KeySkew
 
 EXAMPLES_MAX = 500
-"""Values kept at random: the most frequent is among them when it is frequent enough to matter."""
+"""Values kept at random; the most frequent one is among them if it is frequent enough to matter."""
 
 FREQUENT = 50
-"""Times in the sample, beyond which a value's own frequency is known well enough."""
+"""Values sampled more often than this are frequent: their own frequency is accurate enough."""
 
 
 class KeyCounts:
-    """The values of some columns, as they come."""
+    """Collects the values of some columns, row by row."""
 
     def __init__(self, columns: Sequence[str], *, is_unique: bool, is_shown: bool) -> None:
         self.columns = list(columns)
         self.is_unique = is_unique
         self._is_telling = is_shown
-        self.seen = 0
+        self.rows_counted = 0
         self.nulls = 0
         self._hashes = array("q")
         self._examples: list[tuple[int, str]] = []
         self._random = Random(" ".join(columns))
 
     def add(self, contents: Sequence[Any]) -> None:
-        """What the columns of one row hold."""
-        self.seen += 1
+        """Counts one row, given the contents of these columns."""
+        self.rows_counted += 1
         if None in contents:
             self.nulls += 1
             return
@@ -59,9 +62,10 @@ class KeyCounts:
             self._examples[position] = (hashed, ", ".join(map(str, contents)))
 
     def skew(self, rows_in_table: float, is_exact: bool) -> KeySkew:
-        """The figures of the whole table; without rows, or with NULL only, zeros."""
+        """Returns the figures of the whole table; they are zero without rows, or if all
+        are NULL."""
         sampled = len(self._hashes)
-        null_share = self.nulls / self.seen if self.seen else 0.0
+        null_share = self.nulls / self.rows_counted if self.rows_counted else 0.0
         rows = max(rows_in_table * (1 - null_share), sampled)
         if not sampled:
             return KeySkew(
@@ -73,12 +77,12 @@ class KeyCounts:
         if self.is_unique:
             distinct, top, entropy, per_call = rows, 1 / rows, math.log2(rows), 1.0
         else:
-            is_census = is_exact and self.seen >= rows_in_table
+            is_census = is_exact and self.rows_counted >= rows_in_table
             distinct = counts.distinct if is_census else counts.estimate_distinct(rows)
-            # That no value came twice says only how many there are.
+            # If no value occurred twice, the sample tells nothing about the most frequent one.
             top = counts.top / sampled if counts.top > 1 or is_census else 1 / distinct
             entropy = counts.entropy(is_census, distinct)
-            # Never less than the mean over the values.
+            # It cannot be less than the mean over the values.
             per_call = max(counts.shared(is_census) * rows, rows / distinct)
         return KeySkew(
             columns=self.columns,
@@ -107,8 +111,11 @@ class KeyCounts:
         return ValueCounts(len(ordered), frequencies, top, self._example(ordered, top))
 
     def _example(self, ordered: list[int], times: int) -> str | None:
-        """The first value that came so often; Python hashes texts anew in each process, so that
-        the order of hashes must not decide."""
+        """Returns the first example that occurred this often.
+
+        The examples keep the order of rows. Python salts the hashes of texts in each process, so
+        picking by hash would give a different value in each run.
+        """
         for hashed, text in self._examples:
             if bisect_right(ordered, hashed) - bisect_left(ordered, hashed) == times:
                 return text
@@ -116,11 +123,11 @@ class KeyCounts:
 
 
 class ValueCounts(NamedTuple):
-    """How often each value was sampled."""
+    """How often the values were sampled."""
 
     sampled: int
     frequencies: Counter[int]
-    """{times: how many values were seen so often}"""
+    """Maps a count to the number of values that were sampled that often."""
     top: int
     top_value: str | None
 
@@ -140,7 +147,7 @@ class ValueCounts(NamedTuple):
         return min(rows, max(self.distinct, set_aside + estimate))
 
     def shared(self, is_census: bool) -> float:
-        """The probability that two rows drawn at random have the same value."""
+        """Returns the probability that two random rows have the same value."""
         n = self.sampled
         if is_census or n < 2:
             return sum(values * times**2 for times, values in self.frequencies.items()) / n**2
@@ -148,24 +155,26 @@ class ValueCounts(NamedTuple):
         return pairs / (n * (n - 1))
 
     def entropy(self, is_census: bool, distinct: float) -> float:
-        """In bits; never more than values that are all alike would have."""
+        """Returns the entropy in bits; at most that of `distinct` equally frequent values."""
         n = self.sampled
         coverage = 1.0 if is_census else 1 - min(self.frequencies[1], n - 1) / n
         total = 0.0
         for times, values in self.frequencies.items():
             share = coverage * times / n
-            seen = 1.0 if is_census else -math.expm1(n * math.log1p(-share)) if share < 1 else 1.0
-            total -= values * share * math.log2(share) / seen
+            seen_probability = (
+                1.0 if is_census else -math.expm1(n * math.log1p(-share)) if share < 1 else 1.0
+            )
+            total -= values * share * math.log2(share) / seen_probability
         return min(max(total, 0.0), math.log2(distinct))
 
 
 def _text_of(contents: Sequence[Any]) -> Any:
-    """Hashable; numbers arrive as texts, whose hashes do not collide as those of -1 and -2 do."""
+    """Returns something to hash. Numbers become texts, because -1 and -2 have the same hash."""
     if len(contents) == 1:
         return contents[0] if isinstance(contents[0], str) else repr(contents[0])
     return tuple(content if isinstance(content, str) else repr(content) for content in contents)
 
 
 def _significant(share: float) -> float:
-    """Six significant digits, so that files compare well."""
+    """Rounds to six significant digits, so that files of two runs can be compared."""
     return float(f"{share:.6g}")

@@ -1,4 +1,4 @@
-"""Texts that stand for those of a column, made up from its name alone."""
+"""Makes up texts that replace the values of a column, from the column's name alone."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ DATE = "2026-11-0{number}"
 
 
 def made_up(column: str, number: int) -> str:
-    """What a column of this name may hold."""
+    """Returns a plausible value: `city3` for a column `city`, a date for `created_at`."""
     parts = name_parts(column)
     if set(parts) & {"date", "day", "at", "time", "stmp", "timestamp", "on"}:
         return DATE.format(number=number % 9 + 1)

@@ -1,7 +1,8 @@
-"""Percentiles of what was sampled, and how far they may be off.
+"""Percentiles of a sample, and their confidence intervals.
 
-The intervals are distribution-free: how many of n rows lie below the true percentile is binomial
-whatever the sizes look like, so two ranks of the sorted sample enclose it with known probability.
+The intervals are distribution-free: the number of sampled rows below the true percentile is
+binomial however sizes are distributed, so two ranks of the sorted sample enclose it with known
+probability.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from partita_migrate.understanding.analysis import SizeDistribution
 
 CONFIDENCE = 0.95
 
-# Finer where capacity units change: below 1 KB, then at the steps of writes and reads.
+# The bounds are finer where capacity units change: below 1 KB, then at the steps of writes and
+# reads.
 HISTOGRAM_BOUNDS = (
     64, 128, 256, 384, 512, 768, KB, 2 * KB, 3 * KB, 4 * KB, 8 * KB, 16 * KB, 32 * KB, 64 * KB,
     128 * KB, 256 * KB, ITEM_BYTES_MAX,
@@ -39,18 +41,20 @@ def distribution(sizes: array[int], is_exact: bool) -> SizeDistribution:
 
 
 def percentile(ordered: Sequence[int], share: float) -> int:
-    """The least value that at least this share of all does not exceed."""
+    """Returns the smallest value that at least this share of all values does not exceed."""
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
 
 
 def interval(ordered: Sequence[int], share: float) -> tuple[int, int]:
-    """Between which values the percentile of the whole table lies, with `CONFIDENCE`."""
+    """Returns an interval that contains the whole table's percentile with probability
+    `CONFIDENCE`."""
     below, above = _ranks(len(ordered), share)
     return ordered[below], ordered[above]
 
 
 def _ranks(count: int, share: float) -> tuple[int, int]:
-    """Positions in the sorted sample, with at most (1 - CONFIDENCE) / 2 outside on each side."""
+    """Returns ranks of the sorted sample with a probability of (1 - CONFIDENCE) / 2
+    outside each."""
     tail = (1 - CONFIDENCE) / 2
     below = _quantile(count, share, tail) - 1
     above = _quantile(count, share, 1 - tail)
@@ -58,9 +62,10 @@ def _ranks(count: int, share: float) -> tuple[int, int]:
 
 
 def _quantile(count: int, share: float, probability: float) -> int:
-    """The least k that Binomial(count, share) does not exceed with this probability."""
+    """Returns the smallest k for which Binomial(count, share) is at most k with this
+    probability."""
     mean, deviation = count * share, math.sqrt(count * share * (1 - share))
-    # What lies further out than 12 standard deviations adds nothing.
+    # The tails beyond 12 standard deviations do not matter.
     k = max(0, math.floor(mean - 12 * deviation))
     total = 0.0
     while k < count:
@@ -77,7 +82,7 @@ def _log_binomial(count: int, k: int, share: float) -> float:
 
 
 def histogram(ordered: Sequence[int]) -> list[tuple[int, int]]:
-    """(Upper bound, rows), up to the bound that holds the largest."""
+    """Returns (upper bound, rows) pairs up to the bound that covers the largest value."""
     bounds = [*HISTOGRAM_BOUNDS]
     if ordered[-1] > bounds[-1]:
         bounds.append(ordered[-1])

@@ -1,6 +1,6 @@
-"""The figures of one table, gathered row by row in memory that does not grow with the values.
+"""Adds up the figures of one table row by row, with little memory per row.
 
-Kept for each sampled row: eight bytes for its size, and eight for each candidate key (a hash, for
+Each sampled row keeps eight bytes for its size, and eight for each candidate key (a hash, because
 only equality matters). Everything else is sums and extremes.
 """
 
@@ -21,17 +21,18 @@ from partita_migrate.understanding.schema.inventory import ColumnKind
 from partita_migrate.understanding.sources.column_reading import ColumnReading
 
 KEY_HASHES_MAX = 16_000_000
-"""Of all candidate keys of a table together, 128 MB; with more, keys look at fewer rows."""
+"""Limit for all candidate keys of a table together, 128 MB. Beyond it, keys count only a share of
+the rows."""
 
 SHOWN_KINDS: frozenset[ColumnKind] = frozenset(
     ("integer", "decimal", "float", "boolean", "date", "time", "datetime", "enum")
 )
-"""Kinds whose values are shown. A text may be a name, an address or a secret."""
+"""Kinds whose values may be shown. A text may be a name, an address or a secret."""
 
 
 @dataclass
 class ColumnSums:
-    """Of one column, over all draws."""
+    """The sums of one column over all draws."""
 
     reading: ColumnReading
     values: int = 0
@@ -57,7 +58,8 @@ class ColumnSums:
         return None if converted is None else str(next(iter(converted.values())))
 
     def extend_range(self, value: Any) -> None:
-        # NaN is neither less nor more than anything, itself included.
+        # NaN compares false with everything, even itself, so it is the only value that is not equal
+        # to itself.
         if self.reading.column.kind not in SHOWN_KINDS or value != value:
             return
         try:
@@ -66,27 +68,27 @@ class ColumnSums:
             if self.most is None or value > self.most:
                 self.most = value
         except TypeError:
-            # SQLite keeps texts among numbers; the range is that of what came first.
+            # SQLite may have texts among numbers; the range keeps the type that came first.
             return
 
 
 @dataclass
 class TableFigures:
-    """All that is kept of the rows of one sample."""
+    """The sums over all rows of a sample."""
 
     readings: Sequence[ColumnReading]
     keys: Sequence[KeyCounts]
     expected: int
-    """How many rows will come, for the share that keys look at."""
+    """The number of rows to come; it decides the share of rows that keys count."""
     moments_of: str | None = None
-    """The column that tells when a row was made."""
+    """The column with the time at which a row was created."""
     numbers_of: str | None = None
-    """The column that the database numbers rows by."""
+    """The auto-increment column."""
     seed: int = 0
     sizes: array[int] = field(default_factory=lambda: array("Q"))
     moments: array[float] = field(default_factory=lambda: array("d"))
     numbers: array[float] = field(default_factory=lambda: array("d"))
-    """Of the same rows as `moments`."""
+    """The numbers of the same rows as `moments`."""
 
     def __post_init__(self) -> None:
         self.columns = [ColumnSums(reading) for reading in self.readings]
@@ -111,7 +113,7 @@ class TableFigures:
                     key.add([contents[position] for position in positions])
 
     def _measure(self, row: Sequence[Any], times: int) -> list[Any]:
-        """Counts the row's bytes; what its values hold is returned, None for NULL."""
+        """Adds the row's size, and returns the contents of its columns; NULLs are None."""
         size = 0
         contents: list[Any] = [None] * len(row)
         for position, (column, value) in enumerate(zip(self.columns, row, strict=True)):
@@ -137,7 +139,7 @@ class TableFigures:
 
 
 def moment_of(value: Any) -> float | None:
-    """Seconds since 1970 of a date, a date and time, or a text of one."""
+    """Returns a date, or a date and time, as seconds since 1970; None for anything else."""
     try:
         if isinstance(value, str):
             value = datetime.fromisoformat(value)

@@ -1,4 +1,5 @@
-"""How fast a table grows: from the times its rows were made, or from what is inserted."""
+"""Estimates how fast a table grows: from the creation times of its rows, or from the
+insert rate."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from partita_migrate.understanding.schema.inventory import SourceColumn, SourceT
 DAY_SECONDS = 86_400
 RECENT_DAYS = 30
 RECENT_ROWS_MIN = 30
-"""Sampled rows of the last days, below which they say nothing."""
+"""With fewer sampled rows than this in the last days, they say nothing."""
 
 _CREATION_NAMES = (
     "created_at", "created", "createdat", "creation_date", "create_date", "created_on",
@@ -27,20 +28,21 @@ _CREATION_NAMES = (
 
 
 _OTHER_TIMES = re.compile(r"updat|modif|chang|last|delet|expir|end|birth|due|until|valid|next")
-"""In the names of times that are not those of a beginning."""
+"""Parts of the names of times that do not say when a row was created."""
 RISING_SHARE_MIN = 0.95
 
 
 def creation_column(table: SourceTable) -> SourceColumn | None:
-    """The column that says when a row was made, by what such columns are called.
+    """Returns the column with the creation time, judged by its name.
 
-    Else a time that may rise with the numbers that the database gives to rows: `growth` looks.
+    Otherwise it returns any other time if rows are numbered; `growth` then checks that the times
+    rise with the numbers.
     """
     times = [column for column in table.columns if column.kind in ("date", "datetime")]
     by_name = {column.name.lower(): column for column in times}
-    named = (by_name[name] for name in _CREATION_NAMES if name in by_name)
+    candidates = (by_name[name] for name in _CREATION_NAMES if name in by_name)
     others = (time for time in times if not _OTHER_TIMES.search(time.name.lower()))
-    return next(named, next(others, None) if numbered_column(table) else None)
+    return next(candidates, next(others, None) if numbered_column(table) else None)
 
 
 def numbered_column(table: SourceTable) -> SourceColumn | None:
@@ -55,14 +57,17 @@ def growth(
     numbers: array[float],
     patterns: Iterable[AccessPattern],
 ) -> tuple[float | None, str]:
-    """Rows a day, and why; None when nothing tells. `numbers` are those of the same rows."""
+    """Returns rows per day and the basis of the estimate; None if there is no basis.
+
+    `numbers` has the auto-increment values of the rows in `moments`.
+    """
     is_known = column is not None and (
         column.name.lower() in _CREATION_NAMES or _is_rising(numbers, moments)
     )
-    found = _by_moments(rows, moments) if is_known else None
-    if found is not None and column is not None:
-        per_day, how = found
-        return _rounded(per_day), f"{how} by {column.name}"
+    estimate = _by_moments(rows, moments) if is_known else None
+    if estimate is not None and column is not None:
+        per_day, basis = estimate
+        return _rounded(per_day), f"{basis} by {column.name}"
     inserted = _net_inserts(table, patterns)
     if inserted is not None:
         return _rounded(
@@ -72,16 +77,17 @@ def growth(
 
 
 def _is_rising(numbers: array[float], moments: array[float]) -> bool:
-    """Whether rows with greater numbers are later ones, with few exceptions."""
+    """True when rows with greater numbers are later, with few exceptions."""
     if len(numbers) != len(moments) or len(moments) < RECENT_ROWS_MIN:
         return False
     by_number = [moment for _, moment in sorted(zip(numbers, moments, strict=True))]
-    rising = sum(one <= other for one, other in pairwise(by_number))
+    rising = sum(earlier <= later for earlier, later in pairwise(by_number))
     return rising >= RISING_SHARE_MIN * (len(by_number) - 1)
 
 
 def _by_moments(rows: float, moments: array[float]) -> tuple[float, str] | None:
-    """Of the last days before the newest row when they have enough rows, else of all time."""
+    """Estimates from the last days before the newest row if they have enough rows, else
+    from all."""
     if len(moments) < 2:
         return None
     ordered = sorted(moments)

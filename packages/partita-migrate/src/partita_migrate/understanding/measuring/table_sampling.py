@@ -1,10 +1,10 @@
-"""Which rows of a table are read, and how they are found without reading the others.
+"""Draws a random sample of a table's rows, without reading the others where possible.
 
-Simple random sampling with replacement, as the whitepaper asks for, is done by guessing: keys are
-drawn evenly between the least and the greatest, and those that exist are the sample, whatever the
-gaps. That needs an integer key with not too many gaps. Other tables of PostgreSQL give whole pages
-(TABLESAMPLE SYSTEM); those of MySQL are gone through once, each row taken with the same
-probability. A table that has no more rows than its share of the sample is read whole.
+The whitepaper asks for simple random sampling with replacement. It is done by guessing: keys are
+drawn evenly between the least and the greatest, and those that exist form the sample, whatever the
+gaps. That needs an integer key whose gaps are not too many. Otherwise PostgreSQL returns whole
+pages (TABLESAMPLE SYSTEM), and MySQL and SQLite scan the table once and take each row with the same
+probability. A table with no more rows than its share of the sample is read completely.
 """
 
 from __future__ import annotations
@@ -23,80 +23,81 @@ from partita_migrate.understanding.sources.column_reading import ColumnReading
 from partita_migrate.understanding.sources.source_connection import SourceDatabase, SourceError
 
 SAMPLE_ROWS = 1_000_000
-"""Of the whole database, as in the whitepaper's example."""
+"""Sample size for the whole database, as in the whitepaper's example."""
 SAMPLE_BYTES_MAX = 2 * 1024**3
-"""Of one table, by its mean row: rows of a megabyte are not read a million times."""
+"""Limit for one table, by its mean row size: rows of a megabyte are not read a million times."""
 GUESSES_PER_ROW_MAX = 50
-"""Keys with more gaps than this are found in another way."""
+"""Keys with more gaps than this are not guessed."""
 KEYS_PER_STATEMENT = 1000
 KEYS_PER_ROUND_MAX = 500_000
 ALIAS = "partita_sample"
-"""By which mining knows Partita's own statements."""
+"""The alias by which mining recognizes Partita's own statements."""
 ROWID = "rowid"
-"""The key that SQLite gives to a table without an integer one."""
+"""SQLite's implicit key of a table without an integer key."""
 
 
 class SampleDraw(NamedTuple):
     row: tuple[Any, ...]
     times: int = 1
-    """How many times it was drawn at once."""
+    """How often the row was drawn in this round."""
     is_repeat: bool = False
-    """It was drawn before: it counts again for sizes, but tells nothing new about values."""
+    """True for a row of an earlier round. It counts again for sizes, but not as a new value."""
 
 
 class SamplingMethod(Enum):
-    """In the words that the analysis tells it with."""
+    """Sampling methods; the values are the words that the analysis uses."""
 
     EVERY_ROW = "every row was read"
     RANDOM_KEYS = "rows drawn at random with replacement, by random values of {key}"
     RANDOM_PAGES = (
-        "rows of pages drawn at random (TABLESAMPLE SYSTEM), for the table has no integer key with"
-        " few gaps; rows of one page may be alike, so that the true intervals are wider"
+        "rows of pages drawn at random (TABLESAMPLE SYSTEM), because the table has no integer key"
+        " with few gaps; rows of one page may be alike, so the true intervals are wider"
     )
     ONE_PASS = (
-        "rows taken with equal probability in one pass over the table, for it has no integer key"
-        " with few gaps"
+        "rows taken with equal probability in one pass over the table, because it has no integer"
+        " key with few gaps"
     )
 
 
 @dataclass
 class RowSample:
-    """The rows as they come, and what was learned when they are through."""
+    """The sample of one table. The figures about the sampling are complete when `draws`
+    has ended."""
 
     source: SourceDatabase
     table: SourceTable
     readings: Sequence[ColumnReading]
     size: int
-    """How many rows are wanted."""
+    """The desired number of rows."""
     seed: int
     method: SamplingMethod = SamplingMethod.EVERY_ROW
     key: str | None = None
     drawn: int = 0
     rows_in_table: float = 0
-    """Exact after reading every row, else estimated by the sampling itself."""
+    """Exact after reading every row; otherwise estimated from the sampling itself."""
 
     @property
     def is_exact(self) -> bool:
         return self.method is SamplingMethod.EVERY_ROW
 
     def draws(self) -> Iterator[list[SampleDraw]]:
-        """Chunks of rows. A table with more rows than its count said is sampled after all."""
-        known = self.table.row_count
-        if known <= self.size:
-            known = self._count_up_to_size()
-        if known <= self.size:
+        """Yields chunks of rows, by the best method for this table."""
+        row_count = self.table.row_count
+        if row_count <= self.size:
+            row_count = self._count_up_to_size()
+        if row_count <= self.size:
             yield from self._every_row()
-        elif guessing := self._guessing(known):
-            yield from self._random_keys(*guessing, known)
+        elif guessing := self._guessing(row_count):
+            yield from self._random_keys(*guessing, row_count)
         elif self.source.dialect == "postgresql":
-            yield from self._a_part(SamplingMethod.RANDOM_PAGES, known)
+            yield from self._a_part(SamplingMethod.RANDOM_PAGES, row_count)
         else:
-            yield from self._a_part(SamplingMethod.ONE_PASS, known)
+            yield from self._a_part(SamplingMethod.ONE_PASS, row_count)
 
     def _count_up_to_size(self) -> int:
-        """Counts are estimates, or of yesterday: look whether there are more rows."""
-        one_more = f"SELECT 1 FROM {self._from} LIMIT 1 OFFSET {self.size}"
-        if not self.source.rows(one_more):
+        """Returns the row count, after checking that it is not out of date or underestimated."""
+        next_row = f"SELECT 1 FROM {self._from} LIMIT 1 OFFSET {self.size}"
+        if not self.source.rows(next_row):
             return self.table.row_count
         return int(self.source.rows(f"SELECT COUNT(*) FROM {self._from}")[0][0])
 
@@ -115,8 +116,8 @@ class RowSample:
             yield [SampleDraw(row) for row in chunk]
         self.rows_in_table = self.drawn
 
-    def _guessing(self, known: int) -> tuple[str, int, int] | None:
-        """An integer key and its bounds, when guessing finds enough rows."""
+    def _guessing(self, row_count: int) -> tuple[str, int, int] | None:
+        """Returns an integer key and its bounds, if its gaps are few enough for guessing."""
         for name in self._integer_keys():
             key = self.source.quote(name) if name != ROWID else ROWID
             try:
@@ -127,7 +128,7 @@ class RowSample:
                 raise
             if all(isinstance(bound, int) for bound in bounds):
                 least, greatest = bounds
-                if greatest - least < GUESSES_PER_ROW_MAX * known:
+                if greatest - least < GUESSES_PER_ROW_MAX * row_count:
                     return name, least, greatest
         return None
 
@@ -142,52 +143,53 @@ class RowSample:
             yield ROWID
 
     def _random_keys(
-        self, name: str, least: int, greatest: int, known: int
+        self, name: str, least: int, greatest: int, row_count: int
     ) -> Iterator[list[SampleDraw]]:
-        """Draw keys until enough of them were there; each row has the same chance each time."""
+        """Draws keys until enough of them exist. Each row has the same chance in each draw."""
         self.method, self.key = SamplingMethod.RANDOM_KEYS, name
         random = Random(f"{self.seed} {self.table.name}")
         span = greatest - least + 1
-        found_per_guess = min(1.0, known / span)
-        found: array[int] = array("Q")
+        hit_rate = min(1.0, row_count / span)
+        found_offsets: array[int] = array("Q")
         guesses = 0
         while self.drawn < self.size and guesses < 2 * GUESSES_PER_ROW_MAX * self.size:
-            wanted = int((self.size - self.drawn) / found_per_guess * 1.01) + 10
-            wanted = min(wanted, KEYS_PER_ROUND_MAX)
-            # In order, so that neighbours share a page of the index.
-            keys = Counter(random.randint(least, greatest) for _ in range(wanted))
-            guesses += wanted
-            before = array("Q", sorted(found))
+            guess_count = int((self.size - self.drawn) / hit_rate * 1.01) + 10
+            guess_count = min(guess_count, KEYS_PER_ROUND_MAX)
+            # Sorted keys share pages of the index.
+            keys = Counter(random.randint(least, greatest) for _ in range(guess_count))
+            guesses += guess_count
+            earlier_offsets = array("Q", sorted(found_offsets))
             for numbers, draws in self._rows_of(name, dict(sorted(keys.items()))):
-                # From the least on: an unsigned key may pass 63 bits.
-                places = [number - least for number in numbers]
-                found.extend(places)
+                # Offsets from the least key fit into 64 bits; unsigned keys themselves may not fit
+                # 63.
+                offsets = [number - least for number in numbers]
+                found_offsets.extend(offsets)
                 yield [
-                    draw._replace(is_repeat=True) if _is_among(before, place) else draw
-                    for place, draw in zip(places, draws, strict=True)
+                    draw._replace(is_repeat=True) if _is_among(earlier_offsets, offset) else draw
+                    for offset, draw in zip(offsets, draws, strict=True)
                 ]
-            found_per_guess = max(self.drawn, 1) / guesses
+            hit_rate = max(self.drawn, 1) / guesses
         self.rows_in_table = span * self.drawn / guesses
 
     def _rows_of(
         self, name: str, keys: Mapping[int, int]
     ) -> Iterator[tuple[list[int], list[SampleDraw]]]:
-        """The rows with these keys, each as often as its key was drawn."""
+        """Yields the existing rows, each with the number of times that its key was drawn."""
         key = self.source.quote(name) if name != ROWID else ROWID
-        drawn = list(keys)
-        for start in range(0, len(drawn), KEYS_PER_STATEMENT):
-            among = ", ".join(map(str, drawn[start : start + KEYS_PER_STATEMENT]))
+        distinct_keys = list(keys)
+        for start in range(0, len(distinct_keys), KEYS_PER_STATEMENT):
+            key_list = ", ".join(map(str, distinct_keys[start : start + KEYS_PER_STATEMENT]))
             rows = self.source.rows(
-                f"SELECT {key}, {self._select} FROM {self._from} WHERE {key} IN ({among})"
+                f"SELECT {key}, {self._select} FROM {self._from} WHERE {key} IN ({key_list})"
             )
             draws = [SampleDraw(row[1:], keys[row[0]]) for row in rows]
             self.drawn += sum(draw.times for draw in draws)
             yield [row[0] for row in rows], draws
 
-    def _a_part(self, method: SamplingMethod, known: int) -> Iterator[list[SampleDraw]]:
-        """Each row, or each page of rows, with the same probability."""
+    def _a_part(self, method: SamplingMethod, row_count: int) -> Iterator[list[SampleDraw]]:
+        """Takes each row, or each page of rows, with the same probability."""
         self.method = method
-        probability = min(1.0, self.size / known)
+        probability = min(1.0, self.size / row_count)
         while True:
             statement = f"SELECT {self._select} FROM {self._from} {self._chance(probability)}"
             for chunk in self.source.stream(statement):
@@ -195,16 +197,16 @@ class RowSample:
                 yield [SampleDraw(row) for row in chunk]
             if self.drawn or probability == 1.0:
                 break
-            # Of few pages, all may have been passed over.
+            # With few pages, it may happen that none was taken.
             probability = min(1.0, probability * 10)
         self.rows_in_table = self.drawn / probability
 
     def _chance(self, probability: float) -> str:
-        """What makes the source answer with a part of the rows."""
+        """Returns the clause that makes the source return a random part of the rows."""
         if self.source.dialect == "postgresql":
             return f"TABLESAMPLE SYSTEM ({probability * 100:.6f}) REPEATABLE ({self.seed})"
         if self.source.dialect == "sqlite":
-            # RANDOM() is an integer of 64 bits and takes no seed.
+            # RANDOM() is a 64-bit integer and takes no seed.
             return f"WHERE ABS(RANDOM() % 1000000) < {probability * 1_000_000:.0f}"
         return f"WHERE RAND({self.seed}) < {probability:.9f}"
 
@@ -215,18 +217,19 @@ def _is_among(ordered: array[int], number: int) -> bool:
 
 
 def shares(tables: Sequence[SourceTable], total: int) -> dict[str, int]:
-    """How many rows each table may give: the same for all, small tables leaving theirs to others.
+    """Returns how many rows to sample of each table: equal shares, and what small tables do not use
+    goes to the others.
 
-    The precision of a percentile depends on the size of the sample and not on that of the table.
+    The precision of a percentile depends on the size of the sample, not of the table.
     """
-    left, given = total, {}
+    remaining, sizes = total, {}
     for position, table in enumerate(sorted(tables, key=lambda table: table.row_count)):
-        fair = left // (len(tables) - position)
-        # A count may be old, and say 0 where there are rows by now.
-        share = max(1, min(fair, max(table.row_count, 1000), _rows_that_fit(table)))
-        given[table.name] = share
-        left -= min(share, table.row_count) if table.is_row_count_exact else share
-    return given
+        fair = remaining // (len(tables) - position)
+        # The row count may be out of date, and say 0 where there are rows by now.
+        sample_size = max(1, min(fair, max(table.row_count, 1000), _rows_that_fit(table)))
+        sizes[table.name] = sample_size
+        remaining -= min(sample_size, table.row_count) if table.is_row_count_exact else sample_size
+    return sizes
 
 
 def _rows_that_fit(table: SourceTable) -> int:

@@ -1,1 +1,1 @@
-"""What `plan` finds in an inventory: candidates, difficulties, and the recovery plan."""
+"""The migration plan: suitability of each table, difficulties, server readiness, recovery."""

@@ -1,4 +1,5 @@
-"""`[goals]`: what a migration is for, and the circumstances that decide its strategy."""
+"""The section `[goals]`: the aims of a migration, and the circumstances that decide its
+strategy."""
 
 from __future__ import annotations
 
@@ -16,19 +17,19 @@ AIMS: dict[Aim, str] = {
     "load": "Reduce the load on the relational database",
     "operations": "Reduce operational overhead",
 }
-"""The whitepaper's four, in its order."""
+"""The four aims of the whitepaper, in its order."""
 
 
 class Goals(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     aims: list[Aim] = field(default_factory=lambda: list(AIMS))
     notes: str = ""
     monthly_cost: Positive | None = None
-    """What the relational database costs a month, in the currency of the prices: the verdict
-    compares with it."""
+    """Monthly cost of the relational database in the currency of the prices; the verdict compares
+    with it."""
     writes_continue: bool = True
     """Whether the application writes to the source before and during the migration."""
     cutover: Literal["parallel", "full"] = "parallel"
-    """Both databases for a while, or a change from one to the other."""
+    """Run both databases for a while, or switch from one to the other at once."""
     parallel_days: Positive = 14
     bandwidth_mbit_per_second: Positive = 100
     transfer_hours_max: Positive = 8

@@ -1,4 +1,4 @@
-"""The plan that an inventory and the goals lead to; nothing in it needs a connection."""
+"""Makes the plan from the inventory and the goals; no connection is needed."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ from partita_migrate.understanding.schema.inventory import Inventory, Relationsh
 
 
 class MigrationPlan(Struct, frozen=True, kw_only=True):
-    """What the other stages and the people who decide need to know first."""
+    """What the other stages, and the people who decide, need to know first."""
 
     goals: Goals
     transfer_hours: float
     candidates: list[Suitability]
     groups: list[list[str]]
-    """Tables that belong together and are best moved together."""
+    """Tables that are related and best moved together."""
     challenges: list[Difficulty]
-    """Of the whitepaper's table 3."""
+    """The challenges of the whitepaper's table 3."""
     difficulties: list[Difficulty]
     recovery: list[RecoveryStep]
     server: list[ServerCheck] = field(default_factory=list)
-    """Whether it can do what the plan asks of it."""
+    """Results of the readiness checks."""
 
 
 def plan_inventory(
     inventory: Inventory, goals: Goals, checks: Sequence[ServerCheck] = ()
 ) -> MigrationPlan:
-    """All of the plan that needs no connection; `checks` are those of the server."""
+    """Makes the whole plan; `checks` are the results of the server's readiness checks."""
     difficulties = [*find_difficulties(inventory), *find_unready(checks, goals)]
     return MigrationPlan(
         goals=goals,
@@ -54,7 +54,8 @@ def plan_inventory(
 
 
 def group(inventory: Inventory) -> list[list[str]]:
-    """Tables connected by relationships, the largest group first; lookup tables connect nothing."""
+    """Groups tables that relationships connect, the largest group first; lookup tables do not
+    count."""
     groups = {table.name: {table.name} for table in inventory.tables}
     for relationship in inventory.relationships:
         if relationship.kind != "lookup":

@@ -1,4 +1,4 @@
-"""The plan as a page that people read: Markdown, in the same order every time."""
+"""Writes the plan as Markdown for people; the order is the same in every run."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def rows_text(table: SourceTable) -> str:
 
 
 def relationship_text(relationship: Relationship) -> str:
-    """One relationship in words."""
+    """Describes one relationship in words."""
     optional = ", optional" if relationship.is_optional else ""
     parent = f"{relationship.parent} ({', '.join(relationship.parent_columns)})"
     child = f"{relationship.child} ({', '.join(relationship.child_columns)})"
@@ -128,7 +128,7 @@ def _tables(inventory: Inventory) -> Iterator[str]:
         ),
     )
     if not all(table.is_row_count_exact for table in inventory.tables):
-        yield '"about": from the statistics of the server; counting would read too much.'
+        yield '"about": estimated by the server; counting would read too much.'
         yield ""
 
 
@@ -162,20 +162,22 @@ def _difficulties(plan: MigrationPlan) -> Iterator[str]:
     yield "## Difficulties"
     yield ""
     for severity in SEVERITIES:
-        found = [difficulty for difficulty in plan.difficulties if difficulty.severity == severity]
-        if found:
+        difficulties = [
+            difficulty for difficulty in plan.difficulties if difficulty.severity == severity
+        ]
+        if difficulties:
             yield f"### {SEVERITY_TITLES[severity]}"
             yield ""
-            yield from _by_strategy(found)
+            yield from _by_strategy(difficulties)
             yield ""
 
 
-def _by_strategy(found: list[Difficulty]) -> Iterator[str]:
-    """What is solved in the same way stands together."""
-    alike: dict[tuple[str, str], list[Difficulty]] = {}
-    for one in sorted(found, key=lambda one: one.kind):
-        alike.setdefault((one.kind, one.strategy), []).append(one)
-    for (kind, strategy), members in alike.items():
+def _by_strategy(difficulties: list[Difficulty]) -> Iterator[str]:
+    """Groups difficulties that have the same strategy."""
+    by_strategy: dict[tuple[str, str], list[Difficulty]] = {}
+    for difficulty in sorted(difficulties, key=lambda difficulty: difficulty.kind):
+        by_strategy.setdefault((difficulty.kind, difficulty.strategy), []).append(difficulty)
+    for (kind, strategy), members in by_strategy.items():
         yield f"- **{kind}**: {_cell(strategy)}"
         yield from (f"  - {_cell(member.what)}" for member in members)
 
@@ -210,5 +212,5 @@ def _grid(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Iterator[s
 
 
 def _cell(text: str) -> str:
-    """Names may hold what Markdown takes for its own signs."""
+    """Escapes characters of a name that Markdown would interpret."""
     return text.replace("|", "\\|").replace("\n", " ").replace("*", "\\*")

@@ -1,4 +1,4 @@
-"""The backup and recovery plan: how to get back when a migration fails, written beforehand."""
+"""The backup and recovery plan, written before the migration: how to get back when it fails."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class RecoveryStep(Struct, frozen=True, kw_only=True, omit_defaults=True):
     text: str
     command: str | None = None
     blocked_by: list[str] = field(default_factory=list)
-    """What has to be changed on the server before the step can be taken."""
+    """What has to be changed on the server before this step is possible."""
 
 
 BACKUPS = {
@@ -48,13 +48,13 @@ POSITIONS = {
 
 
 LOG_POSITIONS = (" --source-data=2", " --master-data=2")
-"""A dump writes the position down, and fails where the server keeps no binary log."""
+"""Options that write the log position into a dump; they fail on a server without a binary log."""
 
 
 def plan_recovery(
     inventory: Inventory, goals: Goals, checks: Iterable[ServerCheck] = ()
 ) -> list[RecoveryStep]:
-    """In the order in which the steps are taken; `checks` are those of the server."""
+    """Returns the steps in order; `checks` are the results of the server's readiness checks."""
     database = inventory.database
     quoted = shlex.quote(database)
     missing = {
@@ -62,7 +62,7 @@ def plan_recovery(
         for purpose in ("backup", "changes")
     }
     backup = BACKUPS[inventory.dialect].format(database=quoted)
-    if any(one.setting == "log_bin" for one in missing["changes"]):
+    if any(check.setting == "log_bin" for check in missing["changes"]):
         for option in LOG_POSITIONS:
             backup = backup.replace(option, "")
     steps = [
@@ -71,7 +71,7 @@ def plan_recovery(
             text=f"Back up {database} without locking it, and keep the copy until the old"
             " database is switched off.",
             command=backup,
-            blocked_by=[one.sentence for one in missing["backup"]],
+            blocked_by=[check.sentence for check in missing["backup"]],
         ),
         RecoveryStep(
             phase="before",
@@ -88,15 +88,15 @@ def plan_recovery(
         ),
         RecoveryStep(
             phase="during",
-            text=f"{POSITIONS[inventory.dialect]}; a load that fails begins again from there.",
-            blocked_by=[one.sentence for one in missing["changes"]]
+            text=f"{POSITIONS[inventory.dialect]}; a failed load starts again from there.",
+            blocked_by=[check.sentence for check in missing["changes"]]
             if inventory.dialect != "sqlite"
             else [],
         ),
         RecoveryStep(
             phase="during",
-            text="Leave the source as it is: the migration only reads it, so that until the"
-            " cutover going back means to stop and delete the new tables.",
+            text="Leave the source as it is: the migration only reads it, so before the cutover,"
+            " going back means to stop and delete the new tables.",
         ),
     ]
     if goals.cutover == "parallel":
@@ -104,7 +104,7 @@ def plan_recovery(
             RecoveryStep(
                 phase="parallel",
                 text=f"Run both databases for {goals.parallel_days:g} days: writes go to both,"
-                " reads are compared, and the relational database stays the one that counts.",
+                " reads are compared, and the relational database remains authoritative.",
             )
         )
     return [*steps, *_cutover(goals), *_way_back(database, goals)]
@@ -127,7 +127,7 @@ def _cutover(goals: Goals) -> list[RecoveryStep]:
             text="Keep writing to the relational database after reads have moved, so that it can"
             " take over again without loss."
             if goals.writes_continue
-            else "Keep the relational database, read-only, until nobody asks for it any more.",
+            else "Keep the relational database, read-only, until nobody needs it anymore.",
         ),
     ]
 
@@ -136,13 +136,13 @@ def _way_back(database: str, goals: Goals) -> list[RecoveryStep]:
     return [
         RecoveryStep(
             phase="way back",
-            text="Name beforehand who decides to go back, and on what: errors, latency, or"
-            " differences beyond a limit.",
+            text="Decide beforehand who may decide to go back, and on what grounds: errors,"
+            " latency, or differences beyond a limit.",
         ),
         RecoveryStep(
             phase="way back",
             text=f"Point reads and writes back at {database}, apply the writes that only DynamoDB"
-            " has taken (its stream holds them for 24 hours), and check the counts again; this"
+            " received (its stream keeps them for 24 hours), and check the counts again; this"
             f" must take less than {goals.recovery_minutes_max:g} minutes.",
         ),
         RecoveryStep(

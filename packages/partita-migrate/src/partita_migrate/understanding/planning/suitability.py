@@ -1,7 +1,7 @@
-"""How well each table suits DynamoDB: points for and against, each with its reason in a sentence.
+"""Scores how well each table suits DynamoDB: points for and against, each with a reason.
 
-The workloads that suit and those that do not are AWS's (whitepaper on migrating from an RDBMS,
-tables 1 and 2, "Suitable workloads", "Unsuitable workloads" and "Planning phase").
+Suitable and unsuitable workloads are AWS's (whitepaper on migrating from an RDBMS, tables 1 and 2,
+"Suitable workloads", "Unsuitable workloads" and "Planning phase").
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ class SuitabilityReason(Struct, frozen=True):
 class Suitability(Struct, frozen=True, kw_only=True, omit_defaults=True):
     table: str
     score: int
-    """From 0 to 100; 50 when nothing speaks for or against it."""
+    """From 0 to 100; 50 when there are no reasons for or against."""
     verdict: Verdict
     workload: str | None = None
-    """Which of the workloads that suit DynamoDB it looks like."""
+    """The suitable workload that the table resembles."""
     reasons: list[SuitabilityReason]
 
 
 class SuitableWorkload(NamedTuple):
-    """A workload that suits DynamoDB, and the words in a table's name that speak of it."""
+    """A workload that suits DynamoDB, and words in a table's name that suggest it."""
 
     name: str
     points: int
@@ -114,20 +114,20 @@ EAV = SuitableWorkload("entity-attribute-value", 25, frozenset())
 
 
 def score(inventory: Inventory, goals: Goals) -> list[Suitability]:
-    """All tables, the best candidates first."""
-    surroundings = SuitabilityContext.of(inventory, goals)
-    found = [_score(table, surroundings) for table in inventory.tables]
-    return sorted(found, key=lambda one: (-one.score, one.table))
+    """Returns the suitability of all tables, the best candidates first."""
+    context = SuitabilityContext.of(inventory, goals)
+    scored = [_score(table, context) for table in inventory.tables]
+    return sorted(scored, key=lambda suitability: (-suitability.score, suitability.table))
 
 
 @dataclass(frozen=True)
 class SuitabilityContext:
-    """What a table's points depend on beside the table itself."""
+    """What a table's points depend on besides the table itself."""
 
     goals: Goals
     bytes_total: int
     referencing: dict[str, int]
-    """How many foreign keys of other tables point at each."""
+    """The number of foreign keys of other tables that refer to each table."""
     lookups: frozenset[str]
     intersections: frozenset[str]
 
@@ -155,9 +155,9 @@ class SuitabilityContext:
         )
 
 
-def _score(table: SourceTable, surroundings: SuitabilityContext) -> Suitability:
+def _score(table: SourceTable, context: SuitabilityContext) -> Suitability:
     workload = workload_of(table)
-    reasons = [reason for look in LOOKS for reason in look(table, surroundings)]
+    reasons = [reason for look in LOOKS for reason in look(table, context)]
     if workload is not None:
         reasons.insert(
             0,
@@ -184,11 +184,11 @@ def _score(table: SourceTable, surroundings: SuitabilityContext) -> Suitability:
 def workload_of(table: SourceTable) -> SuitableWorkload | None:
     if eav_attribute(table) is not None:
         return EAV
-    named = set(words(table.name))
-    return next((workload for workload in WORKLOADS if workload.words & named), None)
+    name_words = set(words(table.name))
+    return next((workload for workload in WORKLOADS if workload.words & name_words), None)
 
 
-def _key(table: SourceTable, surroundings: SuitabilityContext) -> Iterator[SuitabilityReason]:
+def _key(table: SourceTable, context: SuitabilityContext) -> Iterator[SuitabilityReason]:
     columns = len(table.primary_key)
     if not columns:
         yield SuitabilityReason(-25, "It has no primary key that could become the key of an item.")
@@ -200,45 +200,43 @@ def _key(table: SourceTable, surroundings: SuitabilityContext) -> Iterator[Suita
         yield SuitabilityReason(10, "Its primary key becomes the key of an item as it is.")
 
 
-def _scale(table: SourceTable, surroundings: SuitabilityContext) -> Iterator[SuitabilityReason]:
+def _scale(table: SourceTable, context: SuitabilityContext) -> Iterator[SuitabilityReason]:
     if table.row_count >= MANY_ROWS:
         yield SuitabilityReason(
             10, f"Its {table.row_count:,} rows gain from being spread over partitions."
         )
     elif table.row_count == 0:
         yield SuitabilityReason(-15, "It has no rows to judge by, and none to move.")
-    share = (table.data_bytes or 0) / surroundings.bytes_total if surroundings.bytes_total else 0
-    if share >= LARGE_SHARE and {"load", "costs"} & set(surroundings.goals.aims):
+    share = (table.data_bytes or 0) / context.bytes_total if context.bytes_total else 0
+    if share >= LARGE_SHARE and {"load", "costs"} & set(context.goals.aims):
         yield SuitabilityReason(
             10, f"Moving it takes {share:.0%} of the bytes off the relational database, a goal."
         )
 
 
-def _joins(table: SourceTable, surroundings: SuitabilityContext) -> Iterator[SuitabilityReason]:
-    if table.name in surroundings.intersections:
+def _joins(table: SourceTable, context: SuitabilityContext) -> Iterator[SuitabilityReason]:
+    if table.name in context.intersections:
         yield SuitabilityReason(
             5, "As an intersection table it becomes an item collection and its inverse."
         )
     elif len(table.foreign_keys) >= 4:
         yield SuitabilityReason(
-            -10, f"Its {len(table.foreign_keys)} foreign keys speak of joins that have to go."
+            -10, f"Its {len(table.foreign_keys)} foreign keys suggest joins that have to go."
         )
     elif not table.foreign_keys:
-        yield SuitabilityReason(5, "It stands for itself: no foreign key leads away from it.")
-    referencing = surroundings.referencing.get(table.name, 0)
-    if table.name in surroundings.lookups:
+        yield SuitabilityReason(5, "It is independent: it has no foreign keys.")
+    referencing = context.referencing.get(table.name, 0)
+    if table.name in context.lookups:
         yield SuitabilityReason(
             -15, "A lookup table is better copied into the items that use it, or kept in memory."
         )
     elif referencing >= 4:
         yield SuitabilityReason(
-            -10, f"{referencing} foreign keys point at it: it is joined from many sides."
+            -10, f"{referencing} foreign keys refer to it: it is joined from many sides."
         )
 
 
-def _unsuitable(
-    table: SourceTable, surroundings: SuitabilityContext
-) -> Iterator[SuitabilityReason]:
+def _unsuitable(table: SourceTable, context: SuitabilityContext) -> Iterator[SuitabilityReason]:
     if is_fact_table(table):
         yield SuitabilityReason(
             -30, "It looks like a fact table; analytical processing needs joins."
@@ -249,25 +247,28 @@ def _unsuitable(
     elif blobs:
         yield SuitabilityReason(
             -20,
-            "Large binaries belong into S3, with their address in the item: "
+            "Large binaries belong in S3, with their address in the item: "
             + ", ".join(column.name for column in blobs)
             + ".",
         )
     searches = sorted({index.kind for index in table.indexes if index.kind in SEARCHES})
     for kind in searches:
-        yield SuitabilityReason(-10, f"Its {kind} index serves searches that DynamoDB does not do.")
+        yield SuitabilityReason(
+            -10, f"Its {kind} index serves searches that DynamoDB does not have."
+        )
     secondary = [index for index in table.indexes if not index.is_unique]
     if len(secondary) > GLOBAL_INDEXES_PER_TABLE_MAX:
-        yield SuitabilityReason(-15, f"Its {len(secondary)} indexes speak of ad-hoc queries.")
+        yield SuitabilityReason(-15, f"Its {len(secondary)} indexes suggest ad-hoc queries.")
 
 
-def _logic(table: SourceTable, surroundings: SuitabilityContext) -> Iterator[SuitabilityReason]:
+def _logic(table: SourceTable, context: SuitabilityContext) -> Iterator[SuitabilityReason]:
     unique = [
         index for index in table.indexes if index.is_unique and index.columns != table.primary_key
     ]
     if unique:
         yield SuitabilityReason(
-            -5 * min(2, len(unique)), "Further unique columns need an item each, in transactions."
+            -5 * min(2, len(unique)),
+            "Each further unique key needs an item of its own, written in a transaction.",
         )
     if table.triggers:
         yield SuitabilityReason(-5, "What its triggers do has to move into the application.")

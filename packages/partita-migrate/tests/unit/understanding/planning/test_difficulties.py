@@ -92,24 +92,24 @@ def test_keys_that_fold_case() -> None:
 @pytest.mark.parametrize(
     ("written", "kind", "dialect", "words"),
     [
-        ("decimal(65,30)", "decimal", "mysql", "more than the 38 digits"),
+        ("decimal(65,30)", "decimal", "mysql", "more digits than the 38"),
         ("numeric", "decimal", "postgresql", "without a precision"),
         ("bigint(20) unsigned", "integer", "mariadb", "unsigned 64-bit"),
         ("tinyint(1)", "boolean", "mysql", "-128 to 127"),
         ("money", "decimal", "postgresql", "locale"),
         ("interval", "other", "postgresql", "months, days and seconds"),
-        ("tsvector", "other", "postgresql", "searching texts"),
+        ("tsvector", "other", "postgresql", "full-text search"),
         ("int4range", "other", "postgresql", "without a counterpart"),
         ("datetime", "datetime", "mysql", "0000-00-00"),
-        ("date", "date", "postgresql", "no type for dates"),
+        ("date", "date", "postgresql", "no date type"),
         ("time", "time", "mariadb", "838 hours"),
         ("set('a')", "set", "mysql", "cannot be empty"),
-        ("enum('a')", "enum", "mysql", "refuses other values"),
+        ("enum('a')", "enum", "mysql", "rejects other values"),
         ("text[]", "array", "postgresql", "a list"),
-        ("point", "geometry", "mysql", "places"),
+        ("point", "geometry", "mysql", "geometry type"),
         ("jsonb", "json", "postgresql", "32 levels"),
         ("uuid", "uuid", "postgresql", "36 bytes"),
-        ("bit(4)", "integer", "mysql", "bits"),
+        ("bit(4)", "integer", "mysql", "bit type"),
         ("double", "float", "mysql", "binary fractions"),
         ("", "other", "sqlite", "without a type"),
     ],
@@ -214,7 +214,7 @@ def test_what_surrounds_a_table() -> None:
     assert "2 partitions" in said["partitions"].what
     keys = found("foreign key", orders, customers)
     assert any("ON DELETE CASCADE" in one.what for one in keys)
-    assert any("points at sizes, which is not in the inventory" in one.what for one in keys)
+    assert any("refers to sizes, which is not in the inventory" in one.what for one in keys)
     names = [one.what for one in found("name", orders, customers)]
     assert any("size of orders is a reserved word" in what for what in names)
     assert any("order_of_the_golden_pheasant" in what for what in names)

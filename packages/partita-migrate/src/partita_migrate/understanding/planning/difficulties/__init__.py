@@ -1,7 +1,7 @@
-"""What makes a migration hard, found in an inventory, each with what to do about it.
+"""Finds what makes a migration hard, with a strategy for each difficulty.
 
-`challenges` are those of AWS's whitepaper on migrating from an RDBMS (table 3); the others are what
-relational databases do for an application and DynamoDB leaves to it.
+`whitepaper_challenges` has those of AWS's whitepaper on migrating from an RDBMS (table 3). The
+others are things that a relational database does for an application and DynamoDB leaves to it.
 """
 
 from __future__ import annotations
@@ -47,12 +47,15 @@ DATABASE_CHECKS: tuple[Callable[[Inventory], Iterator[Difficulty]], ...] = (
 
 
 def find_difficulties(inventory: Inventory) -> list[Difficulty]:
-    """Of the database and of every table, the hardest first within each."""
-    found = [
+    """Returns the difficulties of the database and of every table, in each the hardest first."""
+    difficulties = [
         difficulty
         for table in inventory.tables
         for check in TABLE_CHECKS
         for difficulty in check(table, inventory)
     ]
-    found += [difficulty for check in DATABASE_CHECKS for difficulty in check(inventory)]
-    return sorted(found, key=lambda one: (one.table or "", SEVERITIES.index(one.severity)))
+    difficulties += [difficulty for check in DATABASE_CHECKS for difficulty in check(inventory)]
+    return sorted(
+        difficulties,
+        key=lambda difficulty: (difficulty.table or "", SEVERITIES.index(difficulty.severity)),
+    )

@@ -1,4 +1,4 @@
-"""Signs of analytical processing, which needs the joins and scans that DynamoDB does not have."""
+"""Recognizes analytical tables, whose queries need joins and scans that DynamoDB does not have."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NUMBERS = {"integer", "decimal", "float"}
 
 def star(table: SourceTable, inventory: Inventory) -> Iterator[Difficulty]:
     if is_fact_table(table):
-        what = f"{table.name} looks like a fact table: measures, explained by joins."
+        what = f"{table.name} looks like a fact table: it has measures that joins explain."
     elif DIMENSION_WORDS & set(words(table.name)[:1]):
         what = f"{table.name} looks like a dimension of a star schema."
     else:
@@ -33,7 +33,7 @@ def star(table: SourceTable, inventory: Inventory) -> Iterator[Difficulty]:
 
 
 def is_fact_table(table: SourceTable) -> bool:
-    """The middle of a star: measures, and foreign keys to the dimensions that explain them."""
+    """True for the center of a star schema: measures, with foreign keys to their dimensions."""
     if FACT_WORDS & set(words(table.name)):
         return True
     keys = {name for key in table.foreign_keys for name in key.columns} | set(table.primary_key)

@@ -1,4 +1,4 @@
-"""Values that do not fit an item as they are: large ones, types apart, computed ones."""
+"""Columns that do not fit an item as they are: large values, special types, computed values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from partita_migrate.understanding.schema.inventory import Inventory, SourceColu
 LARGE_ROW_BYTES = 100 * KB
 SUSPICIOUS_ROW_BYTES = 4 * KB
 FEW_PAGES_BYTES = 64 * KB
-"""Servers keep whole pages: how large the rows of a smaller table are is not known."""
+"""Servers allocate whole pages, so the row size of a smaller table is unknown."""
 
 
 def types(table: SourceTable, inventory: Inventory) -> Iterator[Difficulty]:
@@ -66,10 +66,10 @@ def generated(table: SourceTable, inventory: Inventory) -> Iterator[Difficulty]:
 
 
 def large_columns(table: SourceTable) -> list[SourceColumn]:
-    """Those whose values may be larger than an item can be.
+    """Returns the columns whose values may exceed the size of an item.
 
-    A text or JSON without a limit only counts when rows are large already, and no binary or long
-    text is there to make them so: most hold little.
+    A text or JSON column without a limit counts only if the rows are large and no binary or long
+    text explains that; most such columns hold little.
     """
     kept = [column for column in table.columns if not column.is_generated]
     certain = [column for column in kept if _is_made_for_large_values(column)]
@@ -90,12 +90,12 @@ def _has_large_rows(table: SourceTable, column: SourceColumn) -> bool:
 
 
 def bytes_max(column: SourceColumn) -> int | None:
-    # UTF-8 takes up to four bytes for a character; MySQL gives the length of TEXT in bytes.
+    # UTF-8 takes up to four bytes per character. MySQL gives the length of TEXT in bytes already.
     if column.length_max is None or "text" in column.type.lower() or column.kind == "binary":
         return column.length_max
     return column.length_max * 4
 
 
 def row_bytes(table: SourceTable) -> float:
-    """On average, as the source keeps it; nothing is known of tables without rows."""
+    """Returns the mean bytes per row in the source, or 0 for a table without rows."""
     return (table.data_bytes or 0) / table.row_count if table.row_count else 0.0

@@ -1,4 +1,5 @@
-"""What concerns the database as a whole: views, routines, circles, and what was left out."""
+"""Difficulties of the database as a whole: views, routines, cycles, and tables that are
+left out."""
 
 from __future__ import annotations
 
@@ -20,10 +21,10 @@ def views(inventory: Inventory) -> Iterator[Difficulty]:
             severity="care" if is_analytical else "note",
             what=f"The view {view} "
             + ("groups or aggregates rows." if is_analytical else "joins or renames columns."),
-            strategy="Keep the aggregate in an item that writes or a stream keep up to date, or"
+            strategy="Keep the aggregate in an item that each write or a stream updates, or"
             " leave it to an analytical store."
             if is_analytical
-            else "Treat what it answers as an access pattern, and store items the way it reads.",
+            else "Treat it as an access pattern, and store items in the form that it returns.",
         )
 
 
@@ -43,9 +44,8 @@ def cycles(inventory: Inventory) -> Iterator[Difficulty]:
         yield Difficulty(
             kind="foreign key",
             severity="note",
-            what=f"Foreign keys go round in a circle: {' → '.join([*members, members[0]])}.",
-            strategy="Nothing has to be loaded in an order: items may point at what is not there"
-            " yet.",
+            what=f"Foreign keys form a cycle: {' → '.join([*members, members[0]])}.",
+            strategy="Load in any order: items may refer to items that do not exist yet.",
         )
 
 
@@ -54,8 +54,7 @@ def no_foreign_keys(inventory: Inventory) -> Iterator[Difficulty]:
         yield Difficulty(
             kind="foreign key",
             severity="care",
-            what="No table has a foreign key, so that relationships are known to the application"
-            " only.",
+            what="No table has a foreign key, so only the application knows the relationships.",
             strategy="Name them under references in [source]; `partita migrate analyze` lists"
             " those that the statements join by.",
         )
@@ -72,28 +71,28 @@ def left_out(inventory: Inventory) -> Iterator[Difficulty]:
 
 
 def foreign_key_cycles(tables: list[SourceTable]) -> list[list[str]]:
-    """The shortest circle through each table that is in one, each reported once."""
+    """Returns the shortest cycle through each table that is in one; each cycle is reported once."""
     targets = {
         table.name: sorted({key.referenced_table for key in table.foreign_keys} - {table.name})
         for table in tables
     }
-    found: dict[frozenset[str], list[str]] = {}
+    cycles: dict[frozenset[str], list[str]] = {}
     for start in sorted(targets):
-        circle = _way_back(start, targets)
-        if circle:
-            found.setdefault(frozenset(circle), circle)
-    return list(found.values())
+        cycle = _shortest_cycle(start, targets)
+        if cycle:
+            cycles.setdefault(frozenset(cycle), cycle)
+    return list(cycles.values())
 
 
-def _way_back(start: str, targets: dict[str, list[str]]) -> list[str] | None:
-    ways = [[start]]
-    seen: set[str] = set()
-    while ways:
-        way = ways.pop(0)
-        for target in targets.get(way[-1], []):
+def _shortest_cycle(start: str, targets: dict[str, list[str]]) -> list[str] | None:
+    paths = [[start]]
+    visited: set[str] = set()
+    while paths:
+        path = paths.pop(0)
+        for target in targets.get(path[-1], []):
             if target == start:
-                return way
-            if target not in seen:
-                seen.add(target)
-                ways.append([*way, target])
+                return path
+            if target not in visited:
+                visited.add(target)
+                paths.append([*path, target])
     return None

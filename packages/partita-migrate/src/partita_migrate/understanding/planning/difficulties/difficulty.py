@@ -1,4 +1,4 @@
-"""One difficulty: what it is, how hard, where, and what to do about it."""
+"""A difficulty: what it is, how hard, where, and what to do about it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys that DynamoDB does not have: none, wide ones, numbered ones, further unique ones."""
+"""Keys that DynamoDB does not have: missing, wide, auto-increment and further unique keys."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from partita_migrate.understanding.schema.collations import FOLDINGS, why_not_in
 from partita_migrate.understanding.schema.inventory import Inventory, SourceTable
 
 KEY_KINDS = {"string", "integer", "decimal", "date", "datetime", "time", "binary", "uuid", "enum"}
-"""What becomes a string, number or binary, and so can be a key."""
+"""Kinds that become a string, number or binary, and so can be a key."""
 
 
 def primary_key(table: SourceTable, inventory: Inventory) -> Iterator[Difficulty]:
@@ -50,7 +50,7 @@ def key_structure(table: SourceTable, inventory: Inventory) -> Iterator[Difficul
             columns=table.primary_key,
             what=f"The primary key of {table.name} has {len(table.primary_key)} columns; a key of"
             " DynamoDB has one or two attributes.",
-            strategy="Take the column that most requests name as the partition key, and join the"
+            strategy="Take the column that most requests use as the partition key, and join the"
             " others into one sort key.",
         )
     columns = [column for column in table.columns if column.name in table.primary_key]
@@ -91,10 +91,10 @@ def auto_increment(table: SourceTable, inventory: Inventory) -> Iterator[Difficu
             severity="care",
             table=table.name,
             columns=numbered,
-            what=f"The database numbers {listed(numbered)} of {table.name}; DynamoDB numbers"
-            " nothing.",
+            what=f"The database assigns {listed(numbered)} of {table.name}; DynamoDB does not"
+            " assign numbers.",
             strategy="Keep the old numbers, and give new items a UUID or ULID, or a number from a"
-            " counter item; prefer a natural key where there is one.",
+            " counter item; prefer a natural key if there is one.",
         )
 
 
@@ -111,11 +111,11 @@ def unique_constraints(table: SourceTable, inventory: Inventory) -> Iterator[Dif
             what=f"{index.name} keeps {listed(over)} of {table.name} unique; DynamoDB keeps only"
             " primary keys unique.",
             strategy="Write a second item whose key is the unique value, in one transaction with"
-            " the first and on the condition that it is not there.",
+            " the first and on the condition that it does not exist yet.",
         )
 
 
-def _unsaid_collations(table: SourceTable, inventory: Inventory) -> Iterator[Difficulty]:
+def _collations_not_in_keys(table: SourceTable, inventory: Inventory) -> Iterator[Difficulty]:
     if inventory.dialect not in ("mysql", "mariadb"):
         return
     for collation in sorted({column.collation for column in table.columns if column.collation}):
@@ -127,8 +127,8 @@ def _unsaid_collations(table: SourceTable, inventory: Inventory) -> Iterator[Dif
             severity="care",
             table=table.name,
             columns=columns,
-            what=f"{listed(columns)} of {table.name} are compared by {collation}, and no key can:"
-            f" {why_not_in_keys(collation)}.",
+            what=f"{listed(columns)} of {table.name} are compared by {collation}, which keys cannot"
+            f" express: {why_not_in_keys(collation)}.",
             strategy="Find rows by other columns, or give these a collation that compares letters"
             " alone (`_ai_ci`, `_bin`) before you migrate.",
         )
@@ -155,7 +155,7 @@ def collations(table: SourceTable, inventory: Inventory) -> Iterator[Difficulty]
             strategy="Write keys as the collation compares, and the original beside them: `model`"
             " does.",
         )
-    yield from _unsaid_collations(table, inventory)
+    yield from _collations_not_in_keys(table, inventory)
     padded = [
         column.name
         for column in table.columns
@@ -170,7 +170,7 @@ def collations(table: SourceTable, inventory: Inventory) -> Iterator[Difficulty]
             severity="note",
             table=table.name,
             columns=padded,
-            what=f"In {listed(padded)} of {table.name} blanks at the end do not count (PAD SPACE);"
-            " in keys of DynamoDB they do.",
+            what=f"In {listed(padded)} of {table.name} trailing blanks do not count (PAD SPACE);"
+            " in DynamoDB's keys they do.",
             strategy="Write keys without them, and the original beside them: `model` does.",
         )

@@ -1,4 +1,4 @@
-"""What the server cannot do yet, and the plan asks of it."""
+"""Difficulties from failed readiness checks."""
 
 from __future__ import annotations
 
@@ -10,25 +10,26 @@ from partita_migrate.understanding.planning.readiness.readiness_check import Pur
 
 NEEDED_FOR: dict[Purpose, str] = {
     "backup": "take the backup",
-    "changes": "follow the writes that go on",
+    "changes": "follow ongoing writes",
     "statistics": "mine access patterns",
 }
 
 
 def find_unready(checks: Iterable[ServerCheck], goals: Goals) -> list[Difficulty]:
-    """One for each purpose; where nobody writes, no changes have to be followed."""
-    found = []
+    """Returns one difficulty per purpose. Without ongoing writes, no changes have to be
+    followed."""
+    difficulties = []
     for purpose, what in NEEDED_FOR.items():
         missing = [check for check in checks if check.purpose == purpose and not check.is_ready]
         if not missing or (purpose == "changes" and not goals.writes_continue):
             continue
-        settings = ", ".join(f"{one.setting} is {one.found}" for one in missing)
-        found.append(
+        settings = ", ".join(f"{check.setting} is {check.found}" for check in missing)
+        difficulties.append(
             Difficulty(
                 kind="server",
                 severity="note" if purpose == "statistics" else "care",
-                what=f"As it is set up, the server cannot {what}: {settings}.",
-                strategy=" ".join(one.change for one in missing),
+                what=f"With its current settings, the server cannot {what}: {settings}.",
+                strategy=" ".join(check.change for check in missing),
             )
         )
-    return found
+    return difficulties

@@ -31,29 +31,32 @@ SEARCHES = {
 }
 TABLE_NAME = re.compile(r"[A-Za-z0-9_.-]+")
 DJANGO_REFERENCES = {"contenttypeid": "objectid"}
-"""Which model, and the key of the row."""
+"""Django's generic relations: the column of the model, and the column of the row's key."""
 
 
 def polymorphic_references(table: SourceTable, inventory: Inventory) -> Iterator[Difficulty]:
-    """`commentable_type` and `commentable_id`: which table is meant stands in the row."""
+    """Finds pairs such as `commentable_type` and `commentable_id`: each row says which table it
+    means."""
     declared = {name for key in table.foreign_keys for name in key.columns}
-    known = {_plain(singular(one.name.rpartition(".")[2])) for one in inventory.tables}
+    table_names = {
+        _plain(singular(other_table.name.rpartition(".")[2])) for other_table in inventory.tables
+    }
     plain = {_plain(column.name): column.name for column in table.columns}
     for name, kind in plain.items():
         stem = name.removesuffix("type")
         number = plain.get(DJANGO_REFERENCES.get(name, f"{stem}id" if stem != name else ""))
-        # GameId is the key of a game: then GameType is what kind of game it is.
+        # If GameId is the key of games, GameType is the kind of a game.
         is_own = number is not None and table.primary_key == [number]
-        if stem and number and number not in declared and not is_own and stem not in known:
+        if stem and number and number not in declared and not is_own and stem not in table_names:
             yield Difficulty(
                 kind="polymorphic reference",
                 severity="care",
                 table=table.name,
                 columns=[kind, number],
-                what=f"{number} of {table.name} points at rows of the table that {kind} names, so"
-                " that no foreign key can say where.",
-                strategy=f"Make both one key, {{{kind}}}#{{{number}}}: the rows lie together with"
-                " those of the same owner, whatever its table.",
+                what=f"{number} of {table.name} refers to rows of the table that {kind} names, so"
+                " no foreign key can declare it.",
+                strategy=f"Make both one key, {{{kind}}}#{{{number}}}: the rows are then together"
+                " with those of the same owner, whatever its table.",
             )
 
 
@@ -62,15 +65,15 @@ def _plain(name: str) -> str:
 
 
 def foreign_keys(table: SourceTable, inventory: Inventory) -> Iterator[Difficulty]:
-    known = {one.name for one in inventory.tables}
+    table_names = {other_table.name for other_table in inventory.tables}
     for key in table.foreign_keys:
-        if key.referenced_table not in known:
+        if key.referenced_table not in table_names:
             yield Difficulty(
                 kind="foreign key",
                 severity="care",
                 table=table.name,
                 columns=key.columns,
-                what=f"{listed(key.columns)} of {table.name} points at {key.referenced_table},"
+                what=f"{listed(key.columns)} of {table.name} refers to {key.referenced_table},"
                 " which is not in the inventory.",
                 strategy="Add that table to [source], or treat the column as a plain value.",
             )
@@ -107,7 +110,7 @@ def rules(table: SourceTable, inventory: Inventory) -> Iterator[Difficulty]:
             table=table.name,
             what=f"Statements on {table.name} are rewritten by"
             f" {number_of(len(table.rules), 'rule')}: {listed(table.rules)}.",
-            strategy="Find out what is written in the end, and write that.",
+            strategy="Find out what the rules write in the end, and write that.",
         )
 
 
@@ -126,7 +129,7 @@ def indexes(table: SourceTable, inventory: Inventory) -> Iterator[Difficulty]:
     secondary = [index for index in table.indexes if not index.is_unique]
     if len(secondary) > GLOBAL_INDEXES_PER_TABLE_MAX:
         severity: Severity = "care"
-        what = f"{table.name} has {len(secondary)} indexes; a table of DynamoDB has 20 at most."
+        what = f"{table.name} has {len(secondary)} indexes; a DynamoDB table has at most 20."
     elif len(secondary) >= INDEXES_OF_AD_HOC_QUERIES:
         severity = "note"
         what = f"{table.name} is searched in many ways: it has {len(secondary)} indexes."
@@ -157,8 +160,8 @@ def partitions(table: SourceTable, inventory: Inventory) -> Iterator[Difficulty]
             kind="inheritance",
             severity="care",
             table=table.name,
-            what=f"{table.name} inherits from {listed(table.inherits)}: reading that one reads the"
-            " rows of both.",
+            what=f"{table.name} inherits from {listed(table.inherits)}: reading the parent reads"
+            " the rows of both.",
             strategy="Items of one table may have different attributes: keep both kinds together,"
             " with an attribute that says which.",
         )
@@ -182,8 +185,8 @@ def names(table: SourceTable, inventory: Inventory) -> Iterator[Difficulty]:
             kind="name",
             severity="note",
             table=table.name,
-            what=f"{table.name!r} cannot be the name of a table of DynamoDB: 3 to 255 letters,"
-            " digits and the signs _ - .",
+            what=f"{table.name!r} is not a valid name for a DynamoDB table: it takes 3 to 255"
+            " letters, digits and the characters _ - .",
             strategy="Choose another name in the model.",
         )
     reserved = [column.name for column in table.columns if column.name.upper() in RESERVED_WORDS]

@@ -1,4 +1,4 @@
-"""Types of columns that DynamoDB's do not simply replace, and how to keep their values."""
+"""Column types without a direct counterpart in DynamoDB, and how to keep their values."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from partita.foundation.service_limits import NUMBER_DIGITS_MAX
 from partita_migrate.understanding.schema.inventory import ColumnKind, SourceColumn
 
 Applies = Callable[[SourceColumn, str], bool]
-"""Whether a column of a dialect is meant."""
+"""True when a column of this dialect is concerned."""
 
 MYSQL = ("mysql", "mariadb")
 
@@ -66,27 +66,27 @@ TYPE_CARE: tuple[TypeCare, ...] = (
     TypeCare(
         "obstacle",
         _has_too_many_digits,
-        "more than the 38 digits that a number keeps.",
+        "more digits than the 38 of DynamoDB's numbers.",
         "Keep the value as a string, padded with zeros where it has to sort.",
     ),
     TypeCare(
         "care",
         _has_any_digits,
-        "numeric without a precision may have more than the 38 digits that a number keeps, or be"
+        "numeric without a precision may have more digits than the 38 of DynamoDB's numbers, or be"
         " NaN.",
-        "Check the longest value; keep it as a string if need be.",
+        "Check the longest value; keep it as a string if necessary.",
     ),
     TypeCare(
         "note",
         _kinds("float"),
-        "binary fractions; numbers of DynamoDB are decimal, without NaN and infinity, and with"
+        "binary fractions; DynamoDB's numbers are decimal, without NaN and infinity, and with"
         " exponents up to 125.",
         "Write the shortest decimal that reads back as the same fraction; refuse NaN and infinity.",
     ),
     TypeCare(
         "note",
         _types(r"^bigint.*unsigned", *MYSQL),
-        "an unsigned 64-bit number, which fits a number of DynamoDB but no signed integer.",
+        "an unsigned 64-bit number, which fits DynamoDB's numbers but not a signed integer.",
         "Read it as a decimal or an unsigned integer in the application.",
     ),
     TypeCare(
@@ -98,32 +98,32 @@ TYPE_CARE: tuple[TypeCare, ...] = (
     TypeCare(
         "note",
         _types(r"^tinyint\(1\)", *MYSQL),
-        "taken for a boolean, though it may hold other numbers from -128 to 127.",
+        "read as a boolean, although it may hold other numbers from -128 to 127.",
         "Keep it as a number when values other than 0 and 1 occur.",
     ),
     TypeCare(
         "note",
         _types(r"^bit\b"),
-        "bits have no type of their own.",
+        "there is no bit type.",
         "Keep them as a number, a binary or a string of 0 and 1.",
     ),
     TypeCare(
         "note",
         _may_be_zero_date,
-        "there is no type for dates, and MySQL may hold 0000-00-00 there, which is none.",
+        "there is no date type, and MySQL may hold 0000-00-00, which is not a date.",
         "Store ISO 8601 text, which sorts by time, or seconds as a number (TTL needs those); leave"
         " zero dates out.",
     ),
     TypeCare(
         "note",
         _is_date,
-        "there is no type for dates.",
+        "there is no date type.",
         "Store ISO 8601 text, which sorts by time, or seconds as a number (TTL needs those).",
     ),
     TypeCare(
         "note",
         _types(r"^timestamp.*without time zone|^datetime", "postgresql", *MYSQL),
-        "a time without a zone.",
+        "a time without a time zone.",
         "Decide on one zone, UTC, and write it with the value.",
     ),
     TypeCare(
@@ -135,13 +135,13 @@ TYPE_CARE: tuple[TypeCare, ...] = (
     TypeCare(
         "care",
         _types(r"^interval\b", "postgresql"),
-        "an interval counts months, days and seconds apart.",
+        "an interval counts months, days and seconds separately.",
         "Store ISO 8601 text such as P1M2DT3S, or seconds where months do not occur.",
     ),
     TypeCare(
         "note",
         _kinds("enum"),
-        "the database refuses other values, DynamoDB does not, and it sorts by the text.",
+        "the database rejects other values, DynamoDB does not, and it sorts by the text.",
         "Store the text, and check it in the application.",
     ),
     TypeCare(
@@ -154,7 +154,7 @@ TYPE_CARE: tuple[TypeCare, ...] = (
         "note",
         _kinds("json"),
         "JSON becomes maps and lists, at most 32 levels deep, with numbers of 38 digits.",
-        "Store it as a map to read parts of it, or as a string to keep it to the letter.",
+        "Store it as a map to read parts of it, or as a string to keep it verbatim.",
     ),
     TypeCare(
         "note",
@@ -165,19 +165,19 @@ TYPE_CARE: tuple[TypeCare, ...] = (
     TypeCare(
         "care",
         _kinds("array"),
-        "an array becomes a list, whose members no index finds.",
+        "an array becomes a list, whose members cannot be indexed.",
         "Use a set where order and repeats do not matter, or an item for each member.",
     ),
     TypeCare(
         "care",
         _kinds("geometry"),
-        "there is no type for places, and no search by distance.",
+        "there is no geometry type, and no search by distance.",
         "Store GeoJSON or WKB, and a geohash as a sort key when places are searched.",
     ),
     TypeCare(
         "care",
         _types(r"^(tsvector|tsquery)\b", "postgresql"),
-        "made for searching texts, which DynamoDB does not do.",
+        "made for full-text search, which DynamoDB does not have.",
         "Leave it out, and feed a search service from the table's stream.",
     ),
     TypeCare(

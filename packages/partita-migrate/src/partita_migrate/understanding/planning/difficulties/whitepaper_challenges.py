@@ -30,7 +30,7 @@ def find_challenges(
 
 
 def transfer_hours(inventory: Inventory, goals: Goals) -> float:
-    """How long the bytes of all tables take through the network that [goals] names."""
+    """Returns how long the bytes of all tables take over the network that [goals] describes."""
     data_bytes = sum(table.data_bytes or 0 for table in inventory.tables)
     bits_per_second = goals.bandwidth_mbit_per_second * 1_000_000
     return data_bytes * BITS_PER_BYTE / bits_per_second / SECONDS_PER_HOUR

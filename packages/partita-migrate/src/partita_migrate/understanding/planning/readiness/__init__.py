@@ -1,5 +1,5 @@
-"""Whether this very server can do what a migration asks of it: the backup, following its changes,
-and keeping the statements that it runs. Each check says what to change where the answer is no.
+"""Checks whether the server allows what a migration needs: a backup, following changes, statistics.
 
-What the user of the connection may not look at counts as not known, and is said so.
+Each failed check says what to change. What the user of the connection may not look at is reported
+as unknown.
 """

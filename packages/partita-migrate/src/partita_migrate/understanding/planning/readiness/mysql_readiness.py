@@ -1,4 +1,4 @@
-"""MySQL and MariaDB: mysqldump with a position in the binary log, and following that log."""
+"""Readiness of MySQL and MariaDB: mysqldump with a log position, and reading the binary log."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from partita_migrate.understanding.schema.inventory import Inventory
 from partita_migrate.understanding.sources.source_connection import SourceDatabase
 
 KEPT_SECONDS_MIN = 86_400
-"""A load that fails begins again from the position that was noted, a day later at most."""
+"""A failed load starts again from the position that it noted, at most a day later."""
 TRANSACTIONAL = ("INNODB", "ROCKSDB", "TOKUDB", "NDBCLUSTER")
 IN_FILE = "in the section [mysqld] of its configuration, and restart the server"
 
@@ -24,7 +24,7 @@ UNREADABLE = {
     "binlog_transaction_compression": "OFF",
     "binlog_row_value_options": "",
 }
-"""What must be so for the log to be read, where a server has the setting."""
+"""Settings that must have these values, where a server has them, for the log to be readable."""
 
 _GRANT = re.compile(r"GRANT (?P<names>.+?) ON (?P<place>.+?) TO ", re.IGNORECASE)
 _SAME = {
@@ -32,7 +32,7 @@ _SAME = {
     "REPLICATION REPLICA": "REPLICATION SLAVE",
     "REPLICATION MASTER ADMIN": "REPLICATION SLAVE",
 }
-"""MariaDB's names for the same."""
+"""MariaDB's names for the same privileges."""
 
 
 def _variables(source: SourceDatabase) -> dict[str, str]:
@@ -40,7 +40,8 @@ def _variables(source: SourceDatabase) -> dict[str, str]:
 
 
 def _granted(source: SourceDatabase) -> tuple[set[str], set[str]]:
-    """Rights on everything, and on this database with those on everything."""
+    """Returns the privileges on the whole server, and those on this database including
+    global ones."""
     everywhere: set[str] = set()
     here: set[str] = set()
     for (text,) in source.rows("SHOW GRANTS"):
@@ -58,7 +59,8 @@ def _granted(source: SourceDatabase) -> tuple[set[str], set[str]]:
 
 
 def _covers(granted: str, database: str) -> bool:
-    """A grant names databases by a pattern: % is any text, _ any sign, and \\_ itself."""
+    """True when the database of a grant matches. It is a pattern: % is any text, _ any character,
+    \\_ an underscore."""
     if granted == "*":
         return True
     parts = re.split(r"(\\.|%|_)", granted)
@@ -69,10 +71,10 @@ def _covers(granted: str, database: str) -> bool:
     return re.fullmatch(pattern, database, re.DOTALL) is not None
 
 
-def _lacking(wanted: list[str], granted: set[str]) -> list[str]:
+def _missing(needed: list[str], granted: set[str]) -> list[str]:
     if granted & {"ALL", "ALL PRIVILEGES"}:
         return []
-    return [name for name in wanted if name not in granted]
+    return [name for name in needed if name not in granted]
 
 
 def backup_rights(source: SourceDatabase, inventory: Inventory) -> Iterator[ServerCheck]:
@@ -81,31 +83,34 @@ def backup_rights(source: SourceDatabase, inventory: Inventory) -> Iterator[Serv
     in_server = ["RELOAD", "REPLICATION CLIENT"]
     if source.dialect == "mysql":
         in_server.append("PROCESS")
-    missing = _lacking(in_database, here) + _lacking(in_server, everywhere)
-    if inventory.routines and _lacking(["SELECT"], everywhere):
+    missing = _missing(in_database, here) + _missing(in_server, everywhere)
+    if inventory.routines and _missing(["SELECT"], everywhere):
         missing.append("SELECT on the server's own tables, for stored routines")
     change = "Take the backup as a user who has them, or GRANT them to this one."
     yield rights("backup", missing, change)
 
 
 def backup_engines(source: SourceDatabase, inventory: Inventory) -> Iterator[ServerCheck]:
-    """--single-transaction sees one moment of transactional tables only."""
+    """Checks the storage engines: --single-transaction is consistent only for
+    transactional tables."""
     rows = source.rows(
         "SELECT TABLE_NAME, ENGINE FROM information_schema.TABLES"
         " WHERE TABLE_SCHEMA = :database AND TABLE_TYPE = 'BASE TABLE' ORDER BY TABLE_NAME",
         database=source.database,
     )
-    others = [f"{name} ({engine})" for name, engine in rows if not _is_transactional(engine)]
-    if not others:
+    not_transactional = [
+        f"{name} ({engine})" for name, engine in rows if not _is_transactional(engine)
+    ]
+    if not not_transactional:
         yield ready("backup", "the tables' engine", "transactional")
         return
     yield not_ready(
         "backup",
         "the tables' engine",
-        f"not transactional for {', '.join(others[:5])}"
-        + (f" and {len(others) - 5} more" if len(others) > 5 else ""),
-        "ALTER TABLE ... ENGINE = InnoDB, or stop the writers while the backup is taken: it would"
-        " hold these tables as of another moment.",
+        f"not transactional for {', '.join(not_transactional[:5])}"
+        + (f" and {len(not_transactional) - 5} more" if len(not_transactional) > 5 else ""),
+        "ALTER TABLE ... ENGINE = InnoDB, or stop the writers while the backup is taken: otherwise"
+        " it holds these tables as of another moment.",
     )
 
 
@@ -114,63 +119,65 @@ def _is_transactional(engine: object) -> bool:
 
 
 def changes_in_binary_log(source: SourceDatabase, inventory: Inventory) -> Iterator[ServerCheck]:
-    found = _variables(source)
-    yield _setting(found, "log_bin", ("ON", "1"), f"Set log_bin {IN_FILE}.")
-    if found.get("server_id", "0") == "0":
+    variables = _variables(source)
+    yield _setting(variables, "log_bin", ("ON", "1"), f"Set log_bin {IN_FILE}.")
+    if variables.get("server_id", "0") == "0":
         yield not_ready("changes", "server_id", "0", f"Set server_id to 1 or more {IN_FILE}.")
-    for name, wanted in (
+    for name, required in (
         ("binlog_format", "ROW"),
         ("binlog_row_image", "FULL"),
         ("binlog_row_metadata", "FULL"),
     ):
-        # MySQL 8.4 and later know rows only, and have no setting for it.
-        if name in found or name != "binlog_format":
+        # MySQL 8.4 and later always log rows and have no such setting.
+        if name in variables or name != "binlog_format":
             yield _setting(
-                found,
+                variables,
                 name,
-                (wanted,),
-                f"SET GLOBAL {name} = '{wanted}', and the same in its configuration so that it"
-                " lasts; sessions that are open keep the old one."
-                if name in found
-                else f"This server does not know it; changes need {name} = {wanted}.",
+                (required,),
+                f"SET GLOBAL {name} = '{required}', and the same in its configuration so that it"
+                " lasts; open sessions keep the old value."
+                if name in variables
+                else f"This server does not have it; following changes needs {name} = {required}.",
             )
-    for name, wanted in UNREADABLE.items():
-        if found.get(name, wanted).upper() != wanted:
-            change = f"SET GLOBAL {name} = '{wanted}', and the same in its configuration."
-            yield not_ready("changes", name, found[name], change)
+    for name, required in UNREADABLE.items():
+        if variables.get(name, required).upper() != required:
+            change = f"SET GLOBAL {name} = '{required}', and the same in its configuration."
+            yield not_ready("changes", name, variables[name], change)
     if source.dialect == "mysql":
         yield _setting(
-            found, "gtid_mode", ("ON",), "Set gtid_mode = ON and enforce_gtid_consistency = ON."
+            variables, "gtid_mode", ("ON",), "Set gtid_mode = ON and enforce_gtid_consistency = ON."
         )
-    yield _kept(found)
+    yield _kept(variables)
 
 
-def _setting(found: dict[str, str], name: str, wanted: tuple[str, ...], change: str) -> ServerCheck:
-    value = found.get(name, "not there")
-    if value.upper() in wanted:
+def _setting(
+    variables: dict[str, str], name: str, accepted: tuple[str, ...], change: str
+) -> ServerCheck:
+    value = variables.get(name, "missing")
+    if value.upper() in accepted:
         return ready("changes", name, value)
     return not_ready("changes", name, value, change)
 
 
-def _kept(found: dict[str, str]) -> ServerCheck:
-    """How long the log is kept; 0 is for ever."""
-    days = float(found.get("expire_logs_days") or 0)
-    seconds = float(found.get("binlog_expire_logs_seconds") or 0) or days * 86_400
-    text = f"{seconds:,.0f} seconds" if seconds else "for ever"
+def _kept(variables: dict[str, str]) -> ServerCheck:
+    """Checks how long the binary log is kept; 0 means forever."""
+    days = float(variables.get("expire_logs_days") or 0)
+    seconds = float(variables.get("binlog_expire_logs_seconds") or 0) or days * 86_400
+    text = f"{seconds:,.0f} seconds" if seconds else "unlimited"
     if not seconds or seconds >= KEPT_SECONDS_MIN:
-        return ready("changes", "how long the binary log is kept", text)
+        return ready("changes", "the retention of the binary log", text)
     return not_ready(
         "changes",
-        "how long the binary log is kept",
+        "the retention of the binary log",
         text,
-        f"SET GLOBAL binlog_expire_logs_seconds = {KEPT_SECONDS_MIN} or more: a load that fails"
-        " begins again from the position before it.",
+        f"SET GLOBAL binlog_expire_logs_seconds = {KEPT_SECONDS_MIN} or more: a failed load starts"
+        " again from the position before it.",
     )
 
 
 def changes_rights(source: SourceDatabase, inventory: Inventory) -> Iterator[ServerCheck]:
     everywhere, _ = _granted(source)
-    missing = _lacking(["REPLICATION SLAVE", "REPLICATION CLIENT"], everywhere)
+    missing = _missing(["REPLICATION SLAVE", "REPLICATION CLIENT"], everywhere)
     change = f"GRANT {', '.join(missing)} ON *.* to the user that will follow the changes."
     yield rights("changes", missing, change)
 

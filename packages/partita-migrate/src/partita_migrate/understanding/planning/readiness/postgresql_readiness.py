@@ -1,4 +1,4 @@
-"""PostgreSQL: pg_dump, and a logical replication slot."""
+"""Readiness of PostgreSQL: pg_dump, and a logical replication slot."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SELECT count(*) FROM pg_roles
 WHERE rolname IN ('rds_replication', 'cloudsqlsuperuser', 'azure_pg_admin')
   AND pg_has_role(current_user, oid, 'member')
 """
-"""Managed servers give the right to replicate by a role of their own."""
+"""On managed servers, membership in one of these roles gives the right to replicate."""
 
 
 def _setting(source: SourceDatabase, name: str) -> str:
@@ -46,7 +46,7 @@ def _setting(source: SourceDatabase, name: str) -> str:
 
 
 def backup_rights(source: SourceDatabase, inventory: Inventory) -> Iterator[ServerCheck]:
-    """pg_dump stops at the first table or sequence that it may not read."""
+    """Checks read access: pg_dump stops at the first table or sequence that it may not read."""
     names = [str(name) for (name,) in source.rows(_UNREADABLE)]
     missing = [f"SELECT on {_some(names)}"] if names else []
     yield rights(
@@ -61,8 +61,8 @@ def backup_rights(source: SourceDatabase, inventory: Inventory) -> Iterator[Serv
             "backup",
             "row security",
             f"active for this user on {_some(hidden)}",
-            "Take the backup as the owner or with BYPASSRLS: pg_dump refuses rows that it may not"
-            " see.",
+            "Take the backup as the owner or with BYPASSRLS: pg_dump fails when rows are hidden"
+            " from it.",
         )
 
 
@@ -119,7 +119,7 @@ def changes_rights(source: SourceDatabase, inventory: Inventory) -> Iterator[Ser
 
 
 def changes_identities(source: SourceDatabase, inventory: Inventory) -> Iterator[ServerCheck]:
-    """Without a key, updates and deletes of a published table are refused."""
+    """Checks replica identities: without one, a published table refuses updates and deletes."""
     rows = source.rows(
         "SELECT c.oid::regclass::text FROM pg_class c"
         " JOIN pg_namespace n ON n.oid = c.relnamespace"
@@ -131,14 +131,14 @@ def changes_identities(source: SourceDatabase, inventory: Inventory) -> Iterator
     )
     names = [str(name) for (name,) in rows]
     if not names:
-        yield ready("changes", "the replica identity", "there for every table")
+        yield ready("changes", "the replica identity", "set for every table")
         return
     yield not_ready(
         "changes",
         "the replica identity",
         f"missing for {_some(names)}",
         "ALTER TABLE ... REPLICA IDENTITY FULL, or give them a primary key, before they are"
-        " published: else their updates and deletes are refused.",
+        " published: otherwise their updates and deletes fail.",
     )
 
 
@@ -151,7 +151,7 @@ def statistics(source: SourceDatabase, inventory: Inventory) -> Iterator[ServerC
         yield not_ready(
             "statistics",
             "pg_stat_statements",
-            "not there",
+            "not installed",
             "Add it to shared_preload_libraries, restart the server, and CREATE EXTENSION"
             " pg_stat_statements; or name a log under logs in [analyze].",
         )

@@ -1,4 +1,4 @@
-"""One check of a server: what was found, and what to change."""
+"""The result of one readiness check: what was found, and what to change."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from typing import Literal
 from msgspec import Struct
 
 Purpose = Literal["backup", "changes", "statistics"]
-"""To take a backup; to follow what is written; to keep the statements that are run."""
+"""Taking a backup, following changes, or keeping statistics of statements."""
+
+PRIVILEGES = "the user's set of privileges"
 
 
 class ServerCheck(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -16,7 +18,7 @@ class ServerCheck(Struct, frozen=True, kw_only=True, omit_defaults=True):
     found: str
     is_ready: bool
     change: str = ""
-    """A sentence, where it is not ready."""
+    """What to change, as a sentence, if the check failed."""
 
     @property
     def sentence(self) -> str:
@@ -32,9 +34,7 @@ def not_ready(purpose: Purpose, setting: str, found: str, change: str) -> Server
 
 
 def rights(purpose: Purpose, missing: list[str], change: str) -> ServerCheck:
-    """Of the user of the connection; another one may take the backup."""
+    """Returns the check of the connection's user; another user may take the backup."""
     if not missing:
-        return ready(purpose, "what the user may do", "enough")
-    return not_ready(
-        purpose, "what the user may do", f"too little, without {', '.join(missing)}", change
-    )
+        return ready(purpose, PRIVILEGES, "sufficient")
+    return not_ready(purpose, PRIVILEGES, f"missing {', '.join(missing)}", change)

@@ -1,4 +1,4 @@
-"""All checks of a server."""
+"""Runs all readiness checks for the kind of server at hand."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ CHECKS: dict[str, tuple[Callable[[SourceDatabase, Inventory], Iterator[ServerChe
 
 
 def check_server(source: SourceDatabase, inventory: Inventory) -> list[ServerCheck]:
-    found: list[ServerCheck] = []
+    results: list[ServerCheck] = []
     for check in CHECKS[source.dialect]:
         try:
-            found += check(source, inventory)
+            results += check(source, inventory)
         except SourceError as error:
             if source.is_lost:
                 raise
             name = check.__name__.replace("_", " ")
-            found.append(
+            results.append(
                 ServerCheck(
                     purpose="backup" if "backup" in name else "changes",
                     setting=name,
-                    found="not known",
+                    found="unknown",
                     is_ready=False,
                     change=f"Ask the administrator: {error}",
                 )
             )
-    return found
+    return results

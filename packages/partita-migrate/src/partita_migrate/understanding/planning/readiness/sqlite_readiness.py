@@ -1,4 +1,4 @@
-"""SQLite: a backup at any time, and no log to follow unless `load --follow` makes one."""
+"""Readiness of SQLite: it can always be backed up, but has no log to follow."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def changes(source: SourceDatabase, inventory: Inventory) -> Iterator[ServerChec
     yield not_ready(
         "changes",
         "a log of changes",
-        "not there",
-        "`partita migrate load --follow` makes one with triggers; without it, stop the writers"
+        "missing",
+        "`partita migrate load --follow` writes one with triggers; without it, stop the writers"
         " before the load begins.",
     )
 

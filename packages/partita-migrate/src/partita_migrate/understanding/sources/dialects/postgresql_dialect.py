@@ -36,7 +36,7 @@ ADVICE_BY_WORDS = {
     "password authentication failed": "check the user and the password",
     "no password supplied": "set password_env or password_file in [source]",
     "no pg_hba.conf entry": "the server does not let this user in from here",
-    "does not exist": "check the name after the last / of the url, and the user",
+    "does not exist": "check the database name after the last / of the url, and the user",
     "could not translate host": "check the host",
     "failed to resolve host": "check the host",
     "refused": "check the host and the port, and that the server runs",
