@@ -1,8 +1,9 @@
-"""Understanding the source: stage `plan` and stage `analyze`.
+"""Understanding the source: the stages `plan` and `analyze`.
 
-schema      tables, columns and foreign keys, and how they belong together
-sources     sessions with a database, what it holds, and what its values become
-planning    candidates, difficulties, and the way back
-patterns    access patterns, written by people or mined from statements
-measuring   what sampled rows tell about the items that they would become
+schema      tables, columns, foreign keys and collations, and how tables are related
+sources     read-only sessions with the database, and what its values become
+statements  SQL statements, parsed and resolved exactly
+patterns    access patterns, written by people or mined from the statements that were run
+measuring   figures of sampled rows: sizes, key skew, heat, growth
+planning    suitability, difficulties, server readiness, and the recovery plan
 """

@@ -95,6 +95,7 @@ def analyze(
         examples = _examples(source, inventory, settings, problems)
     analysis = _write(folder, settings, tables, problems, examples)
     if mined.origin:
+        # Item counts need the sampled figures, so the file is written a second time.
         counted = with_items(mined, inventory, analysis)
         folder.write_toml(MINED, to_toml(counted), comment=MINED_COMMENT)
     return analysis
@@ -124,6 +125,7 @@ def _mine(
             raise
         return Patterns(), [AnalysisProblem(subject="patterns", reason=str(error))]
     patterns = miner.patterns(seconds, origin)
+    # Written before the tables are sampled, so that a lost connection does not lose it.
     folder.write_toml(MINED, to_toml(patterns), comment=MINED_COMMENT)
     progress("reading statements", 1, 1)
     return patterns, []
@@ -170,6 +172,7 @@ def _analyze_tables(
     for table in readable:
         sample_size = sizes[table.name]
 
+        # Default arguments bind the values of this round of the loop.
         def watch(
             drawn: int, name: str = table.name, done: int = done, sample_size: int = sample_size
         ) -> None:

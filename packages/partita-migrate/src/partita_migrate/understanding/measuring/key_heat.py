@@ -68,6 +68,7 @@ def _demand(
                 continue
             reads += pattern.calls_per_second
             units = math.ceil(items * item_bytes / READ_UNIT_BYTES) or 1
+            # An eventually consistent read costs half a unit.
             weight = 1.0 if pattern.is_consistent else 0.5
             read_units += pattern.calls_per_second * units * weight
         else:

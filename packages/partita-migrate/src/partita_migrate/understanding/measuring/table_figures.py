@@ -104,6 +104,7 @@ class TableFigures:
     def add(self, draws: Sequence[SampleDraw]) -> None:
         for row, times, is_repeat in draws:
             contents = self._measure(row, times)
+            # Duplicates would make values look more frequent than they are.
             if is_repeat:
                 continue
             if self._moment_position is not None:

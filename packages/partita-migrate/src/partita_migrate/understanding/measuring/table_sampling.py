@@ -150,9 +150,12 @@ class RowSample:
         random = Random(f"{self.seed} {self.table.name}")
         span = greatest - least + 1
         hit_rate = min(1.0, row_count / span)
+        # A million keys take 8 MB in an array, and many times that in a set.
         found_offsets: array[int] = array("Q")
         guesses = 0
+        # Gives up when keys are much sparser than the bounds and the row count promised.
         while self.drawn < self.size and guesses < 2 * GUESSES_PER_ROW_MAX * self.size:
+            # Slightly more than expected, so that a second round is rarely needed.
             guess_count = int((self.size - self.drawn) / hit_rate * 1.01) + 10
             guess_count = min(guess_count, KEYS_PER_ROUND_MAX)
             # Sorted keys share pages of the index.
@@ -203,6 +206,7 @@ class RowSample:
 
     def _chance(self, probability: float) -> str:
         """Returns the clause that makes the source return a random part of the rows."""
+        # SYSTEM reads only the chosen pages; BERNOULLI would read all of them.
         if self.source.dialect == "postgresql":
             return f"TABLESAMPLE SYSTEM ({probability * 100:.6f}) REPEATABLE ({self.seed})"
         if self.source.dialect == "sqlite":

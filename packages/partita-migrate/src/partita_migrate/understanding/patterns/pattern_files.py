@@ -112,6 +112,7 @@ def _tables(content: dict[str, Any], text: str, where: str) -> list[PatternBlock
         for number, line in enumerate(text.splitlines(), 1)
         if re.match(r"\s*\[\[?\s*patterns?\b[^\]]*\]\]?", line)
     ]
+    # Headers in multi-line texts would shift the lines, so a mismatch means no lines at all.
     lines: list[int | None] = [*headers] if len(headers) == len(blocks) else [None] * len(blocks)
     return [PatternBlock(i + 1, members, lines[i]) for i, members in enumerate(blocks)]
 

@@ -62,6 +62,7 @@ def plan_recovery(
         for purpose in ("backup", "changes")
     }
     backup = BACKUPS[inventory.dialect].format(database=quoted)
+    # The backup has to work even where changes cannot be followed.
     if any(check.setting == "log_bin" for check in missing["changes"]):
         for option in LOG_POSITIONS:
             backup = backup.replace(option, "")

@@ -165,6 +165,7 @@ def _score(table: SourceTable, context: SuitabilityContext) -> Suitability:
                 workload.points, f"It looks like {workload.name}, which suits DynamoDB."
             ),
         )
+    # Reasons add up beyond the scale on tables with many of them.
     points = min(100, max(0, NEUTRAL + sum(reason.points for reason in reasons)))
     return Suitability(
         table=table.name,

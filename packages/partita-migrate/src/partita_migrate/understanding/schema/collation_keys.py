@@ -47,6 +47,7 @@ def texts_of(
     or if that is None, sort after everything else by their code.
     """
     split = {letter: _split(weighed, weight_bytes) for letter, weighed in weights.items()}
+    # Of several characters with one weight, a kept one (a digit, a capital) represents it.
     alone: dict[Weight, int] = {}
     for letter in sorted(split, key=lambda letter: (letter not in _KEPT, letter)):
         if len(letter) == len(split[letter]) == 1:

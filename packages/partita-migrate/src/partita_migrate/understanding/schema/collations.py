@@ -74,6 +74,7 @@ class _Texts(dict[int, str]):
             text = run.text
             if run.counts_from:
                 text += chr(ord(run.counts_from) + code - ord(run.first))
+        # Kept for the next time: a text has few different characters.
         self[code] = text
         return text
 

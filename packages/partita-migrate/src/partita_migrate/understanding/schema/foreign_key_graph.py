@@ -25,7 +25,7 @@ class SchemaGraph:
         kept = [
             table
             for table in inventory.tables
-            # PostgreSQL has tables without columns.
+            # PostgreSQL allows tables without columns.
             if table.columns and table.name not in (exclude or [])
         ]
         self.database = inventory.database
@@ -47,6 +47,7 @@ class SchemaGraph:
 
     def with_natural_keys(self, natural: Mapping[ColumnRef, ColumnRef]) -> SchemaGraph:
         """Returns a copy of the graph in which natural keys replace surrogate keys."""
+        # Shallow: only the mapping differs, and the tables and links are shared.
         other = copy(self)
         other.natural = natural
         return other

@@ -137,6 +137,8 @@ class _Graph:
         kept = [column for column in table.columns if not is_date_of_change(column)]
         if len(kept) > LOOKUP_COLUMNS_MAX or table.row_count > LOOKUP_ROWS_MAX:
             return False
+        # Several referring tables, or many rows per entry, distinguish a lookup from a small
+        # parent.
         referring = self.children[table.name]
         rows = sum(child.row_count for child, _ in referring)
         return len(referring) >= 2 or rows >= LOOKUP_ROWS_PER_ENTRY_MIN * max(table.row_count, 1)

@@ -41,6 +41,8 @@ _CODES = f"""
 _RULE = f"CONCAT(HEX({_IMPLICIT} + (code >> 15)), HEX((code & 32767) | 32768))"
 """SQL for the implicit weight of a character that a collation does not list: by its code point,
 after all others."""
+# A character that the charset lacks is converted to a question mark; comparing the code before and
+# after the conversion leaves such characters out. Surrogates are not characters.
 _WEIGHTS = f"""
     SELECT code, weights FROM (
         SELECT code, HEX(WEIGHT_STRING(text COLLATE {{collation}})) AS weights FROM (
@@ -169,6 +171,7 @@ class CollationWeights:
         separator = self.weight(_SEPARATOR)
         texts = [tail + _SEPARATOR for tail in tails]
         weights = [self.weight(tail) + separator for tail in tails]
+        # Each head is repeated before every tail, so a query grows with the number of tails.
         step = QUERY_CHARACTERS_MAX // (3 * len(tails) + 1) + 1
         for start in range(0, len(heads) if tails else 0, step):
             batch = heads[start : start + step]

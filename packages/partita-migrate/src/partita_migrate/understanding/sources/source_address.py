@@ -101,6 +101,7 @@ def _parse(text: str, where: str) -> URL:
             f"{where}: url begins with {family}://; supported are mysql, mariadb, postgresql and"
             " sqlite."
         )
+    # A raw @ in the password ends it early, and the rest of the password becomes the host.
     if url.host and "@" in url.host:
         raise PartitaError(f"{where}: url has more than one @; write an @ in the password as %40.")
     if not url.database:

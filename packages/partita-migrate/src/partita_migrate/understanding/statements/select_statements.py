@@ -50,9 +50,11 @@ def _finished(
     order = [] if finish else _order(scope, tree)
     limit = None if finish else _count(scope, tree, "limit", "limit")
     offset = None if finish else _count(scope, tree, "offset", "offset")
+    # The statement then returns the rows that the application groups or counts, not the result.
     if finish:
         for part in ("group", "having", "distinct", "order", "limit", "offset"):
             tree.set(part, None)
+    # FOR UPDATE takes locks but does not change the rows; proofs run on a read-only session.
     tree.set("locks", None)
     return ResolvedQuery(
         table=first.name,

@@ -41,6 +41,7 @@ def insertion(scope: StatementScope, tree: exp.Insert) -> Insertion:
     values = tree.expression
     if not isinstance(values, exp.Values) or len(values.expressions) != 1:
         raise NotExact("it inserts the rows of a SELECT, or several rows at once")
+    # RETURNING only reads what was written.
     tree.set("returning", None)
     row = values.expressions[0]
     if len(row.expressions) == 1 and isinstance(row.expressions[0], exp.Placeholder):

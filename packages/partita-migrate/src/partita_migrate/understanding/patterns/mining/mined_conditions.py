@@ -53,6 +53,7 @@ class MinedConditions:
             self._either(part)
         elif isinstance(part, exp.Exists):
             self._narrow(part.this)
+        # WHERE is_active, and WHERE NOT is_active, compare a boolean column with a constant.
         elif isinstance(part, exp.Column):
             self._equal(part, exp.true())
         elif isinstance(part, exp.Not) and isinstance(_bare(part.this), exp.Column):

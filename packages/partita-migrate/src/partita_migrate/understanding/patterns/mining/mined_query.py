@@ -25,7 +25,7 @@ class MinedQuery:
     range: list[ColumnReference] = field(default_factory=list)
     filters: list[ColumnReference] = field(default_factory=list)
     links: list[tuple[ColumnReference, ColumnReference]] = field(default_factory=list)
-    wanted: dict[TableOccurrence, set[str]] = field(default_factory=dict)
+    output: dict[TableOccurrence, set[str]] = field(default_factory=dict)
     order: list[tuple[ColumnReference, bool]] = field(default_factory=list)
     hierarchy: ColumnReference | None = None
     """The column by which a recursive query walks down a hierarchy."""
@@ -36,11 +36,11 @@ class MinedQuery:
     is_locking: bool = False
     remarks: list[str] = field(default_factory=list)
 
-    def want(self, reference: ColumnReference) -> None:
-        self.wanted.setdefault(reference.occurrence, set()).add(reference.column)
+    def read_column(self, reference: ColumnReference) -> None:
+        self.output.setdefault(reference.occurrence, set()).add(reference.column)
 
-    def want_all(self, occurrence: TableOccurrence) -> None:
-        columns = self.wanted.setdefault(occurrence, set())
+    def read_all(self, occurrence: TableOccurrence) -> None:
+        columns = self.output.setdefault(occurrence, set())
         columns.update(column.name for column in occurrence.table.columns)
 
     def absorb(self, inner: MinedQuery) -> None:

@@ -58,6 +58,7 @@ def add_ctes(statement: exp.Expr, query: MinedQuery, scope: SelectScope) -> None
         if with_.args.get("recursive") and _names_itself(cte.this, name):
             scope.ctes[name.lower()] = _read_tree(cte, query, scope)
             continue
+        # A CTE's tables count as tables of the query, as if it were a subquery in FROM.
         if isinstance(cte.this, exp.Query):
             inner = MinedQuery(query.schema)
             derived = read_select(cte.this, inner, scope)
@@ -253,9 +254,9 @@ def _outputs(select: exp.Select, query: MinedQuery, scope: SelectScope) -> Deriv
         if isinstance(inner, exp.Column):
             reference = scope.resolve(inner)
             if reference:
-                query.want(reference)
+                query.read_column(reference)
         else:
-            _want_inside(inner, query, scope)
+            _read_expression(inner, query, scope)
         if part.alias_or_name:
             derived.outputs[part.alias_or_name.lower()] = reference
     _add_order(select, query, scope, derived)
@@ -273,20 +274,20 @@ def _pass_all(part: exp.Expr, query: MinedQuery, scope: SelectScope, derived: De
             derived.is_open = derived.is_open or source.is_open
             for reference in source.outputs.values():
                 if reference:
-                    query.want(reference)
+                    query.read_column(reference)
             continue
-        query.want_all(source)
+        query.read_all(source)
         for column in source.table.columns:
             derived.outputs.setdefault(column.name.lower(), ColumnReference(source, column.name))
 
 
-def _want_inside(expression: exp.Expr, query: MinedQuery, scope: SelectScope) -> None:
+def _read_expression(expression: exp.Expr, query: MinedQuery, scope: SelectScope) -> None:
     """Marks the columns in an expression as read; a subquery in it reads its tables once more."""
     for node in outside_subqueries(expression):
         if isinstance(node, exp.Column) and not node.is_star:
             reference = scope.resolve(node)
             if reference:
-                query.want(reference)
+                query.read_column(reference)
         elif isinstance(node, exp.Query):
             inner = MinedQuery(query.schema)
             derived = read_select(node, inner, scope)
@@ -295,7 +296,7 @@ def _want_inside(expression: exp.Expr, query: MinedQuery, scope: SelectScope) ->
             query.absorb(inner)
             for reference in derived.outputs.values():
                 if reference:
-                    query.want(reference)
+                    query.read_column(reference)
             query.remarks.append("with a subquery for each row")
 
 

@@ -209,6 +209,7 @@ def _reads(
     scope = SelectScope(schema)
     if around is not None:
         add_ctes(around, query, scope)
+    # Every branch of a UNION is a read of its own.
     if isinstance(around, exp.SetOperation):
         query.remarks.append("one part of a UNION")
     read_select(select, query, scope)
@@ -222,7 +223,7 @@ def _access(
 ) -> TableAccess:
     """Describes a query from its main table: columns equal to its own by a join count
     as its own."""
-    main = target or _wanted_most(query)
+    main = target or _main_table(query)
     access = TableAccess(operation, main.table)
     own = _OwnNames(query, main)
     access.equality = _in_order(main, (own.of(reference) for reference in query.equality))
@@ -237,7 +238,7 @@ def _access(
         access.hierarchy = str(query.hierarchy)
     _add_self_join(access, query, main, own)
     if operation in ("read", "aggregate"):
-        _add_wanted(access, query, main)
+        _add_output(access, query, main)
         _add_through(access, query, main)
     if operation == "read":
         access.order_by = [str(own.of(reference)) for reference, _ in query.order]
@@ -284,10 +285,10 @@ def _add_self_join(
         access.remarks.append("of a table that is joined to itself")
 
 
-def _wanted_most(query: MinedQuery) -> TableOccurrence:
+def _main_table(query: MinedQuery) -> TableOccurrence:
     """Returns the only table whose columns are read; if there are several, the first."""
-    wanted = [occurrence for occurrence in query.occurrences if query.wanted.get(occurrence)]
-    return wanted[0] if len(wanted) == 1 else query.occurrences[0]
+    with_output = [occurrence for occurrence in query.occurrences if query.output.get(occurrence)]
+    return with_output[0] if len(with_output) == 1 else query.occurrences[0]
 
 
 class _OwnNames:
@@ -318,26 +319,26 @@ def _in_order(main: TableOccurrence, references: Iterable[ColumnReference]) -> l
     return [str(reference) for reference in sorted(set(references), key=place)]
 
 
-def _add_wanted(access: TableAccess, query: MinedQuery, main: TableOccurrence) -> None:
-    wanted = {occurrence: query.wanted.get(occurrence, set()) for occurrence in query.occurrences}
+def _add_output(access: TableAccess, query: MinedQuery, main: TableOccurrence) -> None:
+    output = {occurrence: query.output.get(occurrence, set()) for occurrence in query.occurrences}
     others = [
         occurrence
         for occurrence in query.occurrences
-        if occurrence is not main and wanted[occurrence]
+        if occurrence is not main and output[occurrence]
     ]
     access.joins = sorted({other.table.name for other in others})
     is_whole = all(
-        len(wanted[occurrence]) == len(occurrence.table.columns) for occurrence in (main, *others)
+        len(output[occurrence]) == len(occurrence.table.columns) for occurrence in (main, *others)
     )
     if not is_whole:
         access.columns = sorted(
             {
                 str(ColumnReference(occurrence, name))
                 for occurrence in (main, *others)
-                for name in wanted[occurrence]
+                for name in output[occurrence]
             }
         )
-    if not any(wanted.values()) and access.operation == "read":
+    if not any(output.values()) and access.operation == "read":
         access.columns = [str(ColumnRef(main.table.name, name)) for name in main.table.primary_key]
         access.remarks.append("only whether it is there")
 

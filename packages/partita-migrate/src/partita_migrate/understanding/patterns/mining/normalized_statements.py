@@ -81,6 +81,7 @@ class NormalizedStatement(NamedTuple):
 def shapes_of(statement: str, dialect: str) -> tuple[NormalizedStatement, ...]:
     """Returns the shape of each statement in a text; the body of a routine stays in one piece."""
     tokens = list(_tokens(statement, dialect))
+    # Semicolons inside a routine's body do not end the statement.
     if tokens and tokens[0].text.upper() in ("CREATE", "ALTER", "DO"):
         return (_shape(tokens),)
     groups = groupby(tokens, key=lambda token: token.text == ";")

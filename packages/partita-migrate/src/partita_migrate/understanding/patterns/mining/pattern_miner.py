@@ -253,6 +253,7 @@ def _items(access: TableAccess, group: Sequence[tuple[TableAccess, StatementTall
         rows = sum(tally.rows for tally in tallies) / counted
         if access.category == "range of items":
             return _rounded(rows)
+        # A write or lookup that found nothing still costs the units of one item.
         return _rounded(max(rows, 1))
     if access.is_by_distinct_value or access.operation == "insert":
         return _rounded(max(members, 1))
