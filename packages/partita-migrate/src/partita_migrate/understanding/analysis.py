@@ -94,6 +94,11 @@ class Analysis(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return next((table for table in self.tables if table.table == name), None)
 
 
+def significant(number: float, digits: int = 6) -> float:
+    """Rounds a figure to significant digits, so that files of two runs can be compared."""
+    return float(f"{number:.{digits}g}")
+
+
 def read_analysis(folder: Folder) -> Analysis:
     """Reads the analysis; returns an empty one when `analyze` has not been run."""
     return folder.read_json(ANALYSIS, Analysis) if folder.has(ANALYSIS) else Analysis(tables=[])

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any, NamedTuple
 
-from partita_migrate.understanding.analysis import KeySkew
+from partita_migrate.understanding.analysis import KeySkew, significant
 
 EXAMPLES_MAX = 500
 """Values kept at random; the most frequent one is among them if it is frequent enough to matter."""
@@ -90,7 +90,7 @@ class KeyCounts:
             rows_per_value=round(rows / distinct, 2),
             rows_per_value_max=max(1, round(top * rows)),
             rows_per_call=round(per_call, 2),
-            top_share=_significant(top),
+            top_share=significant(top),
             entropy_bits=round(entropy, 2) + 0.0,
             top_value=counts.top_value if not self.is_unique else None,
             null_share=round(null_share, 6),
@@ -173,8 +173,3 @@ def _text_of(contents: Sequence[Any]) -> Any:
     if len(contents) == 1:
         return contents[0] if isinstance(contents[0], str) else repr(contents[0])
     return tuple(content if isinstance(content, str) else repr(content) for content in contents)
-
-
-def _significant(share: float) -> float:
-    """Rounds to six significant digits, so that files of two runs can be compared."""
-    return float(f"{share:.6g}")

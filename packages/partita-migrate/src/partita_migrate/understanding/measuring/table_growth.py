@@ -9,6 +9,7 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from itertools import pairwise
 
+from partita_migrate.understanding.analysis import significant
 from partita_migrate.understanding.patterns.access_patterns import AccessPattern
 from partita_migrate.understanding.schema.inventory import SourceColumn, SourceTable
 
@@ -67,11 +68,11 @@ def growth(
     estimate = _by_moments(rows, moments) if is_known else None
     if estimate is not None and column is not None:
         per_day, basis = estimate
-        return _rounded(per_day), f"{basis} by {column.name}"
+        return significant(per_day, 4), f"{basis} by {column.name}"
     inserted = _net_inserts(table, patterns)
     if inserted is not None:
-        return _rounded(
-            inserted
+        return significant(
+            inserted, 4
         ), "by the rates of the patterns that insert, less those that delete"
     return None, ""
 
@@ -108,7 +109,3 @@ def _net_inserts(table: SourceTable, patterns: Iterable[AccessPattern]) -> float
         if pattern.table == table.name and pattern.operation in signs
     ]
     return sum(changes) * DAY_SECONDS if changes else None
-
-
-def _rounded(rate: float) -> float:
-    return float(f"{rate:.4g}")

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from partita_migrate.understanding.analysis import Analysis, KeySkew
+from partita_migrate.understanding.analysis import Analysis, KeySkew, significant
 from partita_migrate.understanding.patterns.access_patterns import AccessPattern, Patterns
 from partita_migrate.understanding.schema.column_refs import ColumnRef
 from partita_migrate.understanding.schema.inventory import Inventory
@@ -38,7 +38,7 @@ class _ItemEstimator:
         # An aggregate has to read all rows, whatever its limit.
         if pattern.limit is not None and pattern.operation != "aggregate":
             rows = min(rows, pattern.limit)
-        return max(1.0, float(f"{rows:.4g}"))
+        return max(1.0, significant(rows, 4))
 
     def _found(self, pattern: AccessPattern) -> float:
         """Returns how many rows of the table the values of one call find."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from msgspec.structs import replace
 
@@ -70,13 +70,13 @@ _OPERATION_BY_WORD = {
 _CATEGORIES = ("write only", "by distinct value", "range of items")
 
 
-class PatternBlock:
-    """One pattern table of the file: its number, members and line."""
+class PatternBlock(NamedTuple):
+    """One pattern table of the file."""
 
-    def __init__(self, number: int, members: dict[str, Any], line: int | None) -> None:
-        self.number = number
-        self.members = members
-        self.line = line
+    number: int
+    members: dict[str, Any]
+    line: int | None
+    """Where it begins, if that is known."""
 
 
 class WrittenPattern:

@@ -9,6 +9,9 @@ from msgspec import Struct, field
 from partita_migrate.understanding.schema.collations import Pad, read_collations
 from partita_migrate.workspace.migration_folder import INVENTORY, Folder
 
+MYSQL_FAMILY = ("mysql", "mariadb")
+"""The dialects that the MySQL client and most of its catalog are common to."""
+
 ColumnKind = Literal[
     "string",
     "integer",

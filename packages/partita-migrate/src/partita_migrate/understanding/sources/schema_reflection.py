@@ -15,6 +15,7 @@ from sqlalchemy.engine.reflection import ObjectKind, ObjectScope
 from sqlalchemy.exc import SAWarning
 
 from partita_migrate.understanding.schema.inventory import (
+    MYSQL_FAMILY,
     ForeignKey,
     Inventory,
     SkippedObject,
@@ -131,7 +132,7 @@ def _reflect(source: SourceDatabase, schema: str | None, names: list[str]) -> _R
                 inspector.get_multi_unique_constraints,
             )
         )
-        is_mysql = source.dialect in ("mysql", "mariadb")
+        is_mysql = source.dialect in MYSQL_FAMILY
         return _Reflected(*(_unescaped(answer) if is_mysql else answer for answer in answers))
 
 

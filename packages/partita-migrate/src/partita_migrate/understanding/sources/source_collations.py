@@ -12,7 +12,7 @@ from partita_migrate.understanding.schema.collations import (
     collation_file,
     register_collation,
 )
-from partita_migrate.understanding.schema.inventory import Inventory
+from partita_migrate.understanding.schema.inventory import MYSQL_FAMILY, Inventory
 from partita_migrate.understanding.sources.collation_weights import NotInKeys, weights_of
 from partita_migrate.understanding.sources.source_connection import SourceDatabase
 from partita_migrate.workspace.migration_folder import Folder
@@ -36,7 +36,7 @@ def ask_collations(
 
 
 def collations_of(inventory: Inventory) -> dict[str, Pad]:
-    if inventory.dialect not in ("mysql", "mariadb"):
+    if inventory.dialect not in MYSQL_FAMILY:
         return {}
     columns = [column for table in inventory.tables for column in table.columns]
     pads = {column.collation: column.pad for column in columns if column.collation}

@@ -8,11 +8,10 @@ from typing import Any
 
 from partita.database.item.attribute_values import AttributeValue
 from partita_migrate.understanding.schema.collations import FOLDINGS, why_not_in_keys
-from partita_migrate.understanding.schema.inventory import COMPUTED, SourceColumn
+from partita_migrate.understanding.schema.inventory import COMPUTED, MYSQL_FAMILY, SourceColumn
 from partita_migrate.understanding.schema.text_folds import folding
 from partita_migrate.understanding.sources.value_mapping import UTC_OFFSET, attribute_value
 
-MYSQL = ("mysql", "mariadb")
 NUMBERS = ("integer", "decimal", "float")
 
 
@@ -62,7 +61,7 @@ _INSENSITIVE_FOLDS = {"sqlite": "nocase", "postgresql": "ci"}
 
 def fold_of(column: SourceColumn, dialect: str) -> str:
     """Returns the fold by which a column's collation compares; empty for an exact comparison."""
-    if column.collation and dialect in MYSQL:
+    if column.collation and dialect in MYSQL_FAMILY:
         return column.collation if column.collation in FOLDINGS else ""
     if not column.is_case_insensitive:
         return "pad" if column.pad == "PAD SPACE" else ""
@@ -85,6 +84,6 @@ def not_in_keys(column: SourceColumn, dialect: str) -> str:
     """Returns the reason why no key can find the column's values; empty when keys can."""
     if column.is_generated:
         return COMPUTED
-    if dialect not in MYSQL or not sorts_otherwise(column):
+    if dialect not in MYSQL_FAMILY or not sorts_otherwise(column):
         return ""
     return f"the collation {column.collation} is not in keys: {why_not_in_keys(column.collation)}"

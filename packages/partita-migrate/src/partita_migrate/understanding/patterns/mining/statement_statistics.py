@@ -12,6 +12,7 @@ from partita_migrate.understanding.patterns.mining.statement_logs import (
     LoggedStatement,
     general_entry,
 )
+from partita_migrate.understanding.schema.inventory import MYSQL_FAMILY
 from partita_migrate.understanding.sources.source_connection import SourceDatabase, SourceError
 
 _TIME_UNITS = re.compile(r"\bSQL_TSI_(?=[A-Z])")
@@ -32,7 +33,7 @@ def kept_statements(source: SourceDatabase) -> StatementStatistics:
     """
     if source.dialect == "postgresql":
         return _pg_stat_statements(source)
-    if source.dialect in ("mysql", "mariadb"):
+    if source.dialect in MYSQL_FAMILY:
         # Digests come first: they count all statements, while the logs are off by default.
         for look in (_digests, _general_log, _slow_log):
             kept = look(source)

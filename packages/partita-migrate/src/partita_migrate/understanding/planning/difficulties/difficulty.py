@@ -52,5 +52,11 @@ def listed(names: list[str] | None) -> str:
     return ", ".join(names or [])
 
 
+def first_few(names: list[str], at_most: int = 5) -> str:
+    """Lists the first names, and the number of the others."""
+    more = len(names) - at_most
+    return listed(names[:at_most]) + (f" and {more} more" if more > 0 else "")
+
+
 def number_of(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

@@ -8,7 +8,7 @@ from partita.foundation.service_limits import PARTITION_KEY_BYTES_MAX
 from partita_migrate.understanding.planning.difficulties.column_difficulties import bytes_max
 from partita_migrate.understanding.planning.difficulties.difficulty import Difficulty, listed
 from partita_migrate.understanding.schema.collations import FOLDINGS, why_not_in_keys
-from partita_migrate.understanding.schema.inventory import Inventory, SourceTable
+from partita_migrate.understanding.schema.inventory import MYSQL_FAMILY, Inventory, SourceTable
 
 KEY_KINDS = {"string", "integer", "decimal", "date", "datetime", "time", "binary", "uuid", "enum"}
 """Kinds that become a string, number or binary, and so can be a key."""
@@ -116,7 +116,7 @@ def unique_constraints(table: SourceTable, inventory: Inventory) -> Iterator[Dif
 
 
 def _collations_not_in_keys(table: SourceTable, inventory: Inventory) -> Iterator[Difficulty]:
-    if inventory.dialect not in ("mysql", "mariadb"):
+    if inventory.dialect not in MYSQL_FAMILY:
         return
     for collation in sorted({column.collation for column in table.columns if column.collation}):
         if collation in FOLDINGS:

@@ -7,12 +7,10 @@ from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 from partita.foundation.service_limits import NUMBER_DIGITS_MAX
-from partita_migrate.understanding.schema.inventory import ColumnKind, SourceColumn
+from partita_migrate.understanding.schema.inventory import MYSQL_FAMILY, ColumnKind, SourceColumn
 
 Applies = Callable[[SourceColumn, str], bool]
 """True when a column of this dialect is concerned."""
-
-MYSQL = ("mysql", "mariadb")
 
 
 class TypeCare(NamedTuple):
@@ -45,11 +43,11 @@ def _has_any_digits(column: SourceColumn, dialect: str) -> bool:
 
 
 def _may_be_zero_date(column: SourceColumn, dialect: str) -> bool:
-    return dialect in MYSQL and column.kind in ("date", "datetime")
+    return dialect in MYSQL_FAMILY and column.kind in ("date", "datetime")
 
 
 def _is_date(column: SourceColumn, dialect: str) -> bool:
-    return dialect not in MYSQL and column.kind in ("date", "datetime")
+    return dialect not in MYSQL_FAMILY and column.kind in ("date", "datetime")
 
 
 def _is_undeclared(column: SourceColumn, dialect: str) -> bool:
@@ -85,7 +83,7 @@ TYPE_CARE: tuple[TypeCare, ...] = (
     ),
     TypeCare(
         "note",
-        _types(r"^bigint.*unsigned", *MYSQL),
+        _types(r"^bigint.*unsigned", *MYSQL_FAMILY),
         "an unsigned 64-bit number, which fits DynamoDB's numbers but not a signed integer.",
         "Read it as a decimal or an unsigned integer in the application.",
     ),
@@ -97,7 +95,7 @@ TYPE_CARE: tuple[TypeCare, ...] = (
     ),
     TypeCare(
         "note",
-        _types(r"^tinyint\(1\)", *MYSQL),
+        _types(r"^tinyint\(1\)", *MYSQL_FAMILY),
         "read as a boolean, although it may hold other numbers from -128 to 127.",
         "Keep it as a number when values other than 0 and 1 occur.",
     ),
@@ -122,13 +120,13 @@ TYPE_CARE: tuple[TypeCare, ...] = (
     ),
     TypeCare(
         "note",
-        _types(r"^timestamp.*without time zone|^datetime", "postgresql", *MYSQL),
+        _types(r"^timestamp.*without time zone|^datetime", "postgresql", *MYSQL_FAMILY),
         "a time without a time zone.",
         "Decide on one zone, UTC, and write it with the value.",
     ),
     TypeCare(
         "note",
-        _types(r"^time\b(?!stamp)", *MYSQL),
+        _types(r"^time\b(?!stamp)", *MYSQL_FAMILY),
         "TIME is a span from -838 to 838 hours, not only a time of day.",
         "Store seconds as a number, or text that is padded with zeros.",
     ),

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from partita.foundation.service_limits import GB
 from partita_migrate.understanding.planning.difficulties.difficulty import (
     Difficulty,
-    listed,
+    first_few,
     number_of,
 )
 from partita_migrate.understanding.planning.goals import Goals
@@ -15,7 +15,6 @@ from partita_migrate.understanding.schema.inventory import Inventory
 
 BITS_PER_BYTE = 8
 SECONDS_PER_HOUR = 3600
-TABLES_NAMED_MAX = 5
 
 
 def find_challenges(
@@ -80,9 +79,9 @@ def _transformation(inventory: Inventory, difficulties: list[Difficulty]) -> Ite
     if tables or joined:
         parts = []
         if tables:
-            parts.append(f"types of {number_of(len(tables), 'table')} ({_some(tables)})")
+            parts.append(f"types of {number_of(len(tables), 'table')} ({first_few(tables)})")
         if joined:
-            parts.append(f"{number_of(len(joined), 'intersection table')} ({_some(joined)})")
+            parts.append(f"{number_of(len(joined), 'intersection table')} ({first_few(joined)})")
         yield Difficulty(
             kind="transformation",
             severity="care",
@@ -106,12 +105,7 @@ def _key_structure(difficulties: list[Difficulty]) -> Iterator[Difficulty]:
             kind="key structure",
             severity="care",
             what=f"The primary keys of {number_of(len(tables), 'table')} are not portable to"
-            f" DynamoDB: {_some(tables)}.",
+            f" DynamoDB: {first_few(tables)}.",
             strategy="Find columns that make a suitable partition key and sort key, or add a"
             " surrogate key such as a UUID.",
         )
-
-
-def _some(names: list[str]) -> str:
-    more = len(names) - TABLES_NAMED_MAX
-    return listed(names[:TABLES_NAMED_MAX]) + (f" and {more} more" if more > 0 else "")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from partita_migrate.understanding.planning.difficulties.difficulty import first_few
 from partita_migrate.understanding.planning.readiness.readiness_check import (
     ServerCheck,
     not_ready,
@@ -100,17 +101,14 @@ def backup_engines(source: SourceDatabase, inventory: Inventory) -> Iterator[Ser
         " WHERE TABLE_SCHEMA = :database AND TABLE_TYPE = 'BASE TABLE' ORDER BY TABLE_NAME",
         database=source.database,
     )
-    not_transactional = [
-        f"{name} ({engine})" for name, engine in rows if not _is_transactional(engine)
-    ]
-    if not not_transactional:
+    other_tables = [f"{name} ({engine})" for name, engine in rows if not _is_transactional(engine)]
+    if not other_tables:
         yield ready("backup", "the tables' engine", "transactional")
         return
     yield not_ready(
         "backup",
         "the tables' engine",
-        f"not transactional for {', '.join(not_transactional[:5])}"
-        + (f" and {len(not_transactional) - 5} more" if len(not_transactional) > 5 else ""),
+        f"not transactional for {first_few(other_tables)}",
         "ALTER TABLE ... ENGINE = InnoDB, or stop the writers while the backup is taken: otherwise"
         " it holds these tables as of another moment.",
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from partita_migrate.understanding.planning.difficulties.difficulty import first_few
 from partita_migrate.understanding.planning.readiness.readiness_check import (
     ServerCheck,
     not_ready,
@@ -14,7 +15,6 @@ from partita_migrate.understanding.schema.inventory import Inventory
 from partita_migrate.understanding.sources.source_connection import SourceDatabase, SourceError
 
 STANDBY_SLOTS_VERSION = 160_000
-NAMES_MAX = 5
 
 _UNREADABLE = """
 SELECT c.oid::regclass::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -48,7 +48,7 @@ def _setting(source: SourceDatabase, name: str) -> str:
 def backup_rights(source: SourceDatabase, inventory: Inventory) -> Iterator[ServerCheck]:
     """Checks read access: pg_dump stops at the first table or sequence that it may not read."""
     names = [str(name) for (name,) in source.rows(_UNREADABLE)]
-    missing = [f"SELECT on {_some(names)}"] if names else []
+    missing = [f"SELECT on {first_few(names)}"] if names else []
     yield rights(
         "backup",
         missing,
@@ -60,7 +60,7 @@ def backup_rights(source: SourceDatabase, inventory: Inventory) -> Iterator[Serv
         yield not_ready(
             "backup",
             "row security",
-            f"active for this user on {_some(hidden)}",
+            f"active for this user on {first_few(hidden)}",
             "Take the backup as the owner or with BYPASSRLS: pg_dump fails when rows are hidden"
             " from it.",
         )
@@ -137,7 +137,7 @@ def changes_identities(source: SourceDatabase, inventory: Inventory) -> Iterator
     yield not_ready(
         "changes",
         "the replica identity",
-        f"missing for {_some(names)}",
+        f"missing for {first_few(names)}",
         "ALTER TABLE ... REPLICA IDENTITY FULL, or give them a primary key, before they are"
         " published: otherwise their updates and deletes fail.",
     )
@@ -172,11 +172,6 @@ def statistics(source: SourceDatabase, inventory: Inventory) -> Iterator[ServerC
             "ALTER SYSTEM SET pg_stat_statements.track = 'top' and reload, so that statements"
             " inside of functions and triggers are not counted as calls of the application.",
         )
-
-
-def _some(names: list[str]) -> str:
-    more = len(names) - NAMES_MAX
-    return ", ".join(names[:NAMES_MAX]) + (f" and {more} more" if more > 0 else "")
 
 
 CHECKS = (backup_rights, changes_in_wal, changes_rights, changes_identities, statistics)
