@@ -1,4 +1,4 @@
-"""`plan` on real servers, over the shapes of the sample databases that everybody knows."""
+"""Tests `plan` on real servers, with schemas like those of well-known sample databases."""
 
 from __future__ import annotations
 
