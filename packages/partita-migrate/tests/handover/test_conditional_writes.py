@@ -61,7 +61,7 @@ def job(dynamodb: Any) -> dict[str, Any]:
 
 
 def change(dynamodb: Any, name: str, value: dict[str, str]) -> None:
-    """Runs the writes of another client."""
+    """Changes an attribute of the item, as another client would."""
     dynamodb.update_item(
         TableName=TABLE,
         Key={"id": {"N": "1"}},

@@ -307,7 +307,7 @@ def in_order(properties: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.soak
 def test_terraform_validates_and_plans_auto_scaling(design: MakeDesign, tmp_path: Path) -> None:
-    """Removes auto scaling, because Partita has no Application Auto Scaling API."""
+    """The plan is not applied: Partita has no Application Auto Scaling API."""
     folder, _ = written(design, "terraform", SCALED)
     terraform = terraform_in(tmp_path / "terraform", folder, "http://127.0.0.1:1")
     terraform("validate")

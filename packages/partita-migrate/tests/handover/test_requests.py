@@ -237,7 +237,7 @@ def written(folder: Folder, name: str = "model.toml") -> dict[str, PatternReques
 
 
 def load(client: Any, folder: Folder, design: Design) -> None:
-    """Returns the items that the example rows become."""
+    """Writes the items that the example rows become."""
     items = ExampleItems(read_analysis(folder).examples)
     for table, entity in design.entities():
         for item in items.of(entity):
@@ -457,7 +457,7 @@ def test_the_report_writes_them_down(design: MakeDesign) -> None:
 
 
 class Finished(PatternAccess, frozen=True, kw_only=True):
-    """Returns a request that leaves some work to the application."""
+    """A request that leaves some work to the application."""
 
     sorts: list[str] = field(default_factory=list)
     skips: int = 0

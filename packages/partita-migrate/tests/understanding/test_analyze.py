@@ -27,7 +27,7 @@ NOT_MINED = "[analyze]\nmine = false\n"
 
 
 def planned(folder: Folder) -> Inventory:
-    """Writes the files of the preceding stage."""
+    """Writes the inventory, as the stage before does."""
     with connect(folder) as source:
         inventory = reflect(source)
     folder.write_json("inventory.json", inventory)

@@ -48,7 +48,7 @@ def planned(mariadb: DatabaseServer, make_folder: MakeFolder) -> Planned:
 
 
 def assert_same_order(mariadb: DatabaseServer, collation: str, texts: list[str]) -> None:
-    """Returns the ranks of the server: equal texts share a rank."""
+    """Compares the order of keys with the ranks of the server, where equal texts share a rank."""
     fold = FOLDINGS[collation]
     connection = mariadb.connect("collated")
     ranks: dict[int, int] = {}

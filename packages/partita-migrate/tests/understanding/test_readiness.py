@@ -21,7 +21,7 @@ DUMP_SECONDS_MAX = 60
 
 
 class LoggingMariaDB(MariaDB):
-    """Starts a server with a binary log that can be followed."""
+    """A server with a binary log that can be followed."""
 
     def command(self) -> list[str]:
         return [
@@ -147,7 +147,7 @@ def test_pg_dump_works_as_advised(postgresql: DatabaseServer, make_folder: MakeF
 def run_backup(
     planned: MigrationPlan, folder: Folder, options: list[str], environment: dict[str, str]
 ) -> None:
-    """Returns the command of the plan with the address of the server."""
+    """Runs the backup command of the plan with the address of the server."""
     program, *rest = shlex.split(planned.recovery[0].command or "")
     path = find(program) or shutil.which(program)
     if path is None:

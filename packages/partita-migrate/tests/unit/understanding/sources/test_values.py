@@ -144,7 +144,7 @@ def digits(value: float) -> int:
 
 @given(st.lists(st.datetimes(min_value=datetime(1000, 1, 1)), min_size=2, max_size=5))
 def test_instants_sort_as_their_texts_do(moments: list[datetime]) -> None:
-    """Fractions have no trailing zeros, because a sort key compares bytes."""
+    """A sort key compares bytes, and fractions of a second differ in length."""
     aware = [moment.replace(tzinfo=UTC) for moment in moments]
     for found in (moments, aware):
         by_text = sorted(found, key=lambda moment: str(attribute_value("datetime", moment)))
