@@ -117,7 +117,7 @@ def test_an_alarm_is_sent_once_when_its_state_changes(
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('name = "a"\nmeasure = "mood"\nabove = 1\nendpoint = "http://x"', "about mood"),
+        ('name = "a"\nmeasure = "mood"\nabove = 1\nendpoint = "http://x"', "has no measure mood"),
         ('name = "a"\nmeasure = "p99_ms"\nendpoint = "http://x"', "needs above or below"),
         ('name = "a"\nmeasure = "p99_ms"\nabove = 1', "needs an endpoint or a function"),
         ('name = "a"\nmeasure = "p99_ms"\nabove = 1\nfunction = "nowhere:f"', "cannot call"),

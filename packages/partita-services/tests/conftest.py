@@ -1,3 +1,3 @@
-"""For all tests of the services."""
+"""Fixtures for all tests of the services."""
 
 from testkit.session import pytest_collection_modifyitems  # noqa: F401

@@ -31,9 +31,8 @@ from partita_services.cloudformation_resources import (
     Resource,
     allow,
     arn,
-    log_group,
+    lambda_function,
     logical_id,
-    may_log,
     parameter,
     role,
     table,
@@ -90,8 +89,6 @@ def _list(kind: str, description: str) -> Resource:
 def _function(
     base: str, tables: CatalogueTables, statements: list[Resource], concurrency: int | None = None
 ) -> dict[str, Resource]:
-    """Returns a function with its role and its log group."""
-    name = scoped_name(base, tables)
     variables: dict[str, Any] = {
         MYSQL: {"Ref": "MysqlUrl"},
         PASSWORD: {"Ref": "MysqlPassword"},
@@ -100,15 +97,11 @@ def _function(
     if base == INVOKER:
         variables[MACHINE] = _machine_arn(tables)
     properties: Resource = {
-        "FunctionName": name,
         "Runtime": RUNTIME,
         "Handler": HANDLERS[base],
         "MemorySize": MEMORY_MB,
         "Timeout": TIMEOUT_SECONDS,
-        "Role": arn(f"{base}Role"),
-        "Code": {"S3Bucket": {"Ref": "CodeBucket"}, "S3Key": {"Ref": "CodeKey"}},
         "Environment": {"Variables": variables},
-        "LoggingConfig": {"LogGroup": {"Ref": f"{base}Log"}},
         "VpcConfig": {
             "SubnetIds": {"Ref": "SubnetIds"},
             "SecurityGroupIds": {"Ref": "SecurityGroupIds"},
@@ -116,23 +109,17 @@ def _function(
     }
     if concurrency is not None:
         properties["ReservedConcurrentExecutions"] = concurrency
-    may_run = [
-        may_log(f"{base}Log"),
-        # The network interfaces do not exist yet, so no ARN can name them.
-        allow(
-            [
-                "ec2:CreateNetworkInterface",
-                "ec2:DeleteNetworkInterface",
-                "ec2:DescribeNetworkInterfaces",
-            ],
-            "*",
-        ),
-    ]
-    return {
-        base: {"Type": "AWS::Lambda::Function", "Properties": properties},
-        f"{base}Role": role("lambda.amazonaws.com", [*statements, *may_run]),
-        f"{base}Log": log_group(f"/aws/lambda/{name}"),
-    }
+    # The network interfaces do not exist yet, so no ARN can name them.
+    may_join_vpc = allow(
+        [
+            "ec2:CreateNetworkInterface",
+            "ec2:DeleteNetworkInterface",
+            "ec2:DescribeNetworkInterfaces",
+        ],
+        "*",
+    )
+    name = scoped_name(base, tables)
+    return lambda_function(base, name, "CodeKey", [*statements, may_join_vpc], **properties)
 
 
 def _may_write(tables: CatalogueTables) -> Resource:

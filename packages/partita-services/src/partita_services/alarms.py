@@ -31,6 +31,7 @@ from partita.errors import PartitaError
 from partita.foundation.clock import Clock, system_clock
 from partita.foundation.server_settings import read
 from partita.server.http.web.web_service import WebRequest, WebResponse, json_response
+from partita_services.background_tasks import BackgroundTasks
 
 logger = logging.getLogger(__name__)
 
@@ -51,7 +52,7 @@ class Alarm(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     above: float | None = None
     below: float | None = None
     checks: Annotated[int, Meta(ge=1, le=1000)] = 1
-    """How many checks in a row must agree before the state changes."""
+    """The number of consecutive checks that must agree before the state changes."""
     endpoint: Annotated[str, Meta(pattern=r"^https?://")] | None = None
     function: Annotated[str, Meta(pattern=r"^([\w.]+:[\w.]+|[\w-]+)$")] | None = None
     """module:callable, or the name of a function"""
@@ -89,7 +90,7 @@ def check(
     for alarm in alarms:
         if alarm.measure not in measures:
             raise PartitaError(
-                f"The alarm {alarm.name} in {path} is about {alarm.measure}: use one of "
+                f"The alarm {alarm.name} in {path} has no measure {alarm.measure}: use one of "
                 f"{', '.join(sorted(measures))}."
             )
         if alarm.above is None and alarm.below is None:
@@ -193,7 +194,7 @@ class Alarms:
         self._clock = clock
         self._invoke = invoke
         self._check_seconds = check_seconds
-        self._sending: set[asyncio.Task[None]] = set()
+        self._sending = BackgroundTasks()
 
     async def run(self) -> None:
         """Check until cancelled."""
@@ -209,14 +210,12 @@ class Alarms:
         for watched in self._watched:
             before = watched.check(readings.get(watched.alarm.measure), self._clock())
             if before is not None:
-                task = asyncio.create_task(self._tell(watched, before))
-                self._sending.add(task)
-                task.add_done_callback(self._sending.discard)
+                self._sending.start(self._notify(watched, before))
 
     async def show(self, request: WebRequest) -> WebResponse:
         return json_response({"alarms": [watched.described() for watched in self._watched]})
 
-    async def _tell(self, watched: _Watched, before: State) -> None:
+    async def _notify(self, watched: _Watched, before: State) -> None:
         """Sends a change of state in a task of its own, so that a slow receiver does not hold up
         the checks."""
         change = {**watched.described(), "before": before}

@@ -1,4 +1,5 @@
-"""What the templates of the applications for CloudFormation share: tables, logs, roles."""
+"""CloudFormation resources that the templates of the applications share: tables, functions, logs,
+roles."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ def parameter(description: str) -> Resource:
 
 
 def table(description: dict[str, Any], **more: Any) -> Resource:
-    """Kept when the stack goes."""
+    """A table, which is kept when the stack is deleted."""
     return {
         "Type": "AWS::DynamoDB::Table",
         "DeletionPolicy": "Retain",
@@ -23,22 +24,45 @@ def table(description: dict[str, Any], **more: Any) -> Resource:
 
 
 def logical_id(table_name: str) -> str:
-    """Logical ids of CloudFormation have letters and digits only."""
+    """The logical id of a table. CloudFormation only allows letters and digits."""
     words = "".join(letter if letter.isalnum() else " " for letter in table_name).split()
     return "".join(word.capitalize() for word in words) + "Table"
 
 
-def log_group(name: Any) -> Resource:
+def lambda_function(
+    id: str, name: str, code_key: str, statements: list[Resource], **properties: Any
+) -> dict[str, Resource]:
+    """Returns a function with its role and its log group.
+
+    `name` may contain placeholders such as `${AWS::StackName}`. The code is the object `code_key`
+    in the bucket CodeBucket, both of which are parameters of the template.
+    """
+    log = f"{id}Log"
+    described = {
+        "FunctionName": _substituted(name),
+        "Role": arn(f"{id}Role"),
+        "Code": {"S3Bucket": {"Ref": "CodeBucket"}, "S3Key": {"Ref": code_key}},
+        "LoggingConfig": {"LogGroup": {"Ref": log}},
+        **properties,
+    }
+    may_log = allow(["logs:CreateLogStream", "logs:PutLogEvents"], arn(log))
     return {
-        "Type": "AWS::Logs::LogGroup",
-        "DeletionPolicy": "Delete",
-        "UpdateReplacePolicy": "Delete",
-        "Properties": {"LogGroupName": name, "RetentionInDays": LOG_DAYS},
+        id: {"Type": "AWS::Lambda::Function", "Properties": described},
+        f"{id}Role": role("lambda.amazonaws.com", [*statements, may_log]),
+        log: {
+            "Type": "AWS::Logs::LogGroup",
+            "DeletionPolicy": "Delete",
+            "UpdateReplacePolicy": "Delete",
+            "Properties": {
+                "LogGroupName": _substituted(f"/aws/lambda/{name}"),
+                "RetentionInDays": LOG_DAYS,
+            },
+        },
     }
 
 
-def may_log(log: str) -> Resource:
-    return allow(["logs:CreateLogStream", "logs:PutLogEvents"], arn(log))
+def _substituted(text: str) -> Any:
+    return {"Fn::Sub": text} if "${" in text else text
 
 
 def role(service: str, statements: list[Resource]) -> Resource:

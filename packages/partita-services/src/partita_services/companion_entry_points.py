@@ -53,6 +53,8 @@ def _rights_of_schedules() -> Mapping[str, Rights]:
 
 def _check_functions(settings: ServerSettings) -> None:
     if settings.triggers:
+        # The server calls this when it starts, so that a mistake in the settings is found before
+        # the companion is.
         from partita_services.functions.mappings.event_filters import compile_filters
 
         for trigger in settings.triggers:

@@ -38,7 +38,7 @@ file = "bus"
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("functions")
-    (folder / "complementary_services.py").write_text(MODULE)
+    (folder / "beside.py").write_text(MODULE)
     (folder / "partita.toml").write_text(SETTINGS)
     return folder
 

@@ -1,4 +1,4 @@
-"""The AWS CLI speaks to functions, mappings and schedules as they are."""
+"""The AWS CLI works with functions, mappings and schedules unchanged."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STREAMS = "arn:aws:kinesis:us-east-1:123456789012:stream"
 
 
 def aws(server: Server, *arguments: str) -> Any:
-    """What the AWS CLI prints."""
+    """Runs the AWS CLI and returns the JSON that it prints."""
     done = subprocess.run(
         [Path(sys.executable).parent / "aws", *arguments, "--endpoint-url", server.url],
         capture_output=True,

@@ -1,7 +1,7 @@
-"""Archives with random mistakes, uploaded to a server: each is taken or refused, never a 500,
-within bounds of time and memory, and nothing is written outside of the folder for code. The long
-hunt takes PARTITA_FUZZ_SECONDS, from PARTITA_FUZZ_SEED on or from a seed by chance, which is in the
-name of the function that a failure tells of."""
+"""Archives with random damage, uploaded to a server. Each one is accepted or refused within bounds
+of time and memory, never with a 500, and nothing is written outside of the folder for code. The
+long hunt takes PARTITA_FUZZ_SECONDS, beginning with PARTITA_FUZZ_SEED or a random seed, which is in
+the name of the function that a failure reports."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MARKS = (b"PK\x01\x02", b"PK\x03\x04", b"PK\x05\x06", b"PK\x06\x06", b"PK\x06\x0
 EXTREMES = (0, 1, 0x7F, 0xFF, 0x7FFF, 0xFFFF, 0x7FFFFFFF, 0xFFFFFFFF)
 NAMES = ("app.py", "a/b.py", "../a", "/a", "a\\b", "a//b", "./a", "a\0b", "ü", "n" * 250, "a/", "a")
 BYTES_MAX = 64 * 1024 * 1024
-"""What the companion may take more, after all of them."""
+"""The memory that the companion may have gained after all archives."""
 SECONDS_MAX, SOAK_SECONDS = 10.0, 300.0
 Fuzz = Callable[[random.Random, bytes], bytes]
 
@@ -63,7 +63,7 @@ def repeat(chance: random.Random, content: bytes) -> bytes:
 
 
 def change_a_field(chance: random.Random, content: bytes) -> bytes:
-    """Close behind one of the marks that archives are made of."""
+    """Changes a field of one of the headers in the archive, to an extreme value."""
     changed = bytearray(content)
     found = content.find(chance.choice(MARKS), chance.randrange(len(content)))
     place = max(found, 0) + 4 + 2 * chance.randrange(21)
@@ -102,7 +102,7 @@ def memory_bytes(pid: int) -> int:
 
 
 def upload(client: Any, name: str, content: bytes) -> bool:
-    """Whether it was taken."""
+    """True when the archive was accepted."""
     began = time.monotonic()
     try:
         client.update_function_code(FunctionName=name, ZipFile=content)

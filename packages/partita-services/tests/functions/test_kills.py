@@ -59,7 +59,7 @@ class Story:
         )
 
     def put(self, count: int) -> None:
-        """As many records as that; those of a key count up."""
+        """Puts that many records. The numbers of each key count up."""
         kinesis = self.server.client("kinesis")
         for start in range(0, count, PUT_RECORDS_MAX):
             records = []
@@ -144,7 +144,7 @@ def test_a_million_records_of_a_resharding_stream(serve: Any, tmp_path: Path) ->
 def test_functions_that_are_killed_again_and_again_get_every_change(
     serve: Any, tmp_path: Path
 ) -> None:
-    """Of a table, by a trigger: the short form runs the same code."""
+    """A trigger of a table runs the same code as a mapping."""
     (tmp_path / "shop.py").write_text(
         "import json\ndef handle(event, context):\n"
         "    with open('seen', 'a') as seen:\n"

@@ -27,7 +27,7 @@ def handler(event, context):
 
 
 class Events:
-    """What a function was called with."""
+    """The events that a function was called with."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -84,7 +84,7 @@ def function(functions: Any, name: str, tmp_path: Path) -> Callable[..., Events]
 
 @pytest.fixture
 def mapped(functions: Any, name: str) -> Iterator[Callable[..., Any]]:
-    """Creates a mapping that goes with the test."""
+    """Creates a mapping that is deleted after the test."""
     made: list[str] = []
 
     def make(arn: str, position: str = "TRIM_HORIZON", **more: Any) -> Any:
@@ -227,7 +227,7 @@ def test_filters_see_the_data_of_a_record(
 
 
 def reports(folder: Path, stream: str) -> list[Any]:
-    """Of batches of a stream that were given up."""
+    """The report of a batch that was given up."""
     path = folder / "dead-letters"
     lines = path.read_text().splitlines() if path.exists() else []
     found = [json.loads(line) for line in lines]

@@ -1,5 +1,5 @@
-"""Where code lies while it runs: in a folder of the server's own, in memory where data is
-encrypted, and nowhere after its end."""
+"""Code is unpacked into a folder of the server's own, in memory where data is encrypted, and
+removed at the end."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def places(client: Any, name: str = "shows") -> list[Path]:
 
 @pytest.fixture
 def start(serve: Callable[..., Server], tmp_path: Path) -> Callable[..., Server]:
-    """Servers with a temporary folder that is theirs, on a disk."""
+    """Servers with a temporary folder of their own, on a disk."""
     (tmp_path / "tmp").mkdir()
     (tmp_path / "key").write_text(new_printed_key())
     (tmp_path / "key").chmod(0o600)

@@ -42,7 +42,7 @@ def bomb() -> bytes:
 
 
 def bombs_that_lie() -> bytes:
-    """Each is larger than the directory says."""
+    """Archives whose entries are larger than their directory says."""
     made = bytearray(archive(("zeros", bytes(100 * MB))))
     size = struct.pack("<I", 100 * MB)
     assert made.count(size) == 2
@@ -85,7 +85,7 @@ def with_flag(flag: int) -> bytes:
 
 
 def with_name(name: bytes) -> bytes:
-    """In place of a harmless one of the same length."""
+    """Replaces a harmless name by one of the same length."""
     harmless = "n" * len(name)
     return archive((harmless, b"x")).replace(harmless.encode(), name)
 

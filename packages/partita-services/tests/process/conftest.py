@@ -1,3 +1,3 @@
-"""What the tests of commands are given."""
+"""Fixtures for the tests of commands."""
 
 from testkit.servers.commands import *  # noqa: F403

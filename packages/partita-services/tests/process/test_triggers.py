@@ -287,7 +287,7 @@ def test_a_stream_that_opened_behind_a_slow_one_is_not_skipped_after_a_restart(
 
 
 class Endpoint:
-    """A server that takes events, and fails as often as it is told."""
+    """An HTTP server that accepts events, and fails the first ones if a test says so."""
 
     def __init__(self) -> None:
         self.events: list[dict[str, Any]] = []

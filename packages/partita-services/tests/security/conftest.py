@@ -1,3 +1,3 @@
-"""One server that asks everybody who they are."""
+"""One server that requires signatures."""
 
 from testkit.servers.protected_server import *  # noqa: F403

@@ -1,4 +1,4 @@
-"""What an attacker tried, and what let them in before: each way stays closed."""
+"""Attacks that once succeeded: each way in stays closed."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_a_path_before_the_name_of_a_role_passes_no_other_role(
 def test_tables_of_services_are_not_for_everybody_who_may_use_all_tables(
     people: People, passing: Any, admin: Any, table: str
 ) -> None:
-    """Who could write there could run code, with any role."""
+    """Whoever could write there could run code with any role."""
     people.client(passing, "lambda").list_functions()
     people.client(passing, "stepfunctions").list_state_machines()
     key = people.add(policies=["AmazonDynamoDBFullAccess"])
@@ -167,7 +167,7 @@ def test_nothing_is_decoded_for_somebody_unknown(people: People) -> None:
 
 
 def hits(people: People, key: Any) -> str:
-    """What the operator's page says of answers from the cache."""
+    """The operator page's count of answers from the cache."""
     assert people.server is not None
     connection = HTTPConnection(urlsplit(people.server.url).netloc)
     password = b64encode(f"{key.id}:{key.secret}".encode()).decode()
@@ -180,7 +180,7 @@ def hits(people: People, key: Any) -> str:
 def test_nothing_is_read_for_somebody_unknown_not_even_from_a_cache(
     people: People, administrator: Any, admin: Any
 ) -> None:
-    """How long it takes would tell what is there."""
+    """The time of a refusal must not reveal what exists."""
     admin.create_table(TableName="cached", **TABLE)
     body = b'{"TableName":"cached","Key":{"pk":{"S":"a"}}}'
     headers = {
@@ -357,4 +357,4 @@ def test_encryption_of_what_postgresql_keeps_is_refused_in_a_sentence(tmp_path: 
         *("serve", "--storage", "postgresql://127.0.0.1/none", "--port", "0"),
         *("--encryption-key", f"file:{tmp_path / 'key'}"),
     )
-    assert done.returncode == 1 and "does not encrypt what it keeps in PostgreSQL" in done.stderr
+    assert done.returncode == 1 and "does not encrypt data in PostgreSQL" in done.stderr

@@ -61,7 +61,7 @@ class Audited:
         return self.people.client(self.key, service)
 
     def new_events(self) -> list[Document]:
-        """Those since the last look, without changes of users."""
+        """The lines since the last call, without changes of users."""
         found = events(self.folder)
         new, self._read = found[self._read :], len(found)
         return [one for one in new if one["eventName"] != "UpdateUsers"]

@@ -1,5 +1,5 @@
-"""Random policies: patterns against a slow oracle, documents against their promises, and what is
-written to be slow against the clock of the processor."""
+"""Random policies: patterns against a slow oracle, documents against their promises, and
+deliberately slow ones against a limit of processor time."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ CONTEXT = {
     "dynamodb:attributes": ("pk", "a" * 50, "salary"),
 }
 SECONDS_MAX = 1.0
-"""Of processor time for one decision; without bounds they took minutes, or did not end."""
+"""The processor time for one decision. Without bounds, these took minutes or did not end."""
 
 
 # An oracle: a pattern is a list of characters and wildcards, tried in every way.
@@ -102,7 +102,7 @@ def piece(chance: Random) -> tuple[str, list[Token] | None]:
 
 
 def text_for(chance: Random, tokens: list[Token]) -> str:
-    """One that fits, often with a change."""
+    """A text that matches, often with a change."""
     made = []
     for token in tokens:
         if token == MANY:
@@ -260,7 +260,7 @@ def statement(chance: Random, kind: str) -> dict[str, Any]:
 
 
 def is_good(name: str, text: str) -> bool:
-    """Whether an operator takes a value."""
+    """True when the operator accepts the value."""
     if name == "Null":
         return text in ("true", "false")
     operator = OPERATORS[name]

@@ -127,7 +127,7 @@ def test_without_its_right_it_is_denied_where_it_is_handed_to(
 
 
 PERMITS = {
-    "Permitted": {
+    "PermittedRequest": {
         "database/operations/operation_context.py",
         "server/admission.py",
         "server/large_requests/large_request_worker.py",
@@ -141,8 +141,8 @@ PERMITS = {
         "server/security/authorization_gate.py",
     },
 }
-"""Who makes permits: the admissions, and those who have asked one. `mypy` sees to the rest, for an
-operation, a page and a companion take nothing else."""
+"""The modules that may make permits: the admissions, and those that have asked one. `mypy` does the
+rest, because an operation, a page and a companion accept nothing else."""
 
 
 @pytest.mark.parametrize("permit", PERMITS)

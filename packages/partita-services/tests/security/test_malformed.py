@@ -71,7 +71,7 @@ class Sender:
 
 @pytest.fixture(scope="module")
 def sender(people: People) -> Iterator[Sender]:
-    """Of one whose policies look at every key that there is."""
+    """A request of a user whose policies look at every condition key."""
     condition = {
         "ForAllValues:StringLike": {"dynamodb:LeadingKeys": "*", "dynamodb:Attributes": "*"},
         "StringNotEqualsIfExists": {

@@ -1,4 +1,4 @@
-"""Policies that are written to cost the server dear: refused, or decided in a moment."""
+"""Policies that are written to be expensive: they are refused, or decided in a moment."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ STARS = "*a" * 30 + "b"
 TEXT = "a" * 40
 HOLES = "*" + "?a" * 40 + "b*"
 SECONDS_MAX = 2.0
-"""Of processor time, for what took minutes or did not end."""
+"""The processor time for policies that once took minutes or did not end."""
 
 
 @contextmanager

@@ -27,7 +27,7 @@ def start() -> Iterator[Callable[..., Server]]:
 
 
 def outcome(states: Any, operation: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    """What becomes of one operation of S3 in a machine of its own."""
+    """The result of one operation of S3, in a machine of its own."""
     task = {
         "Type": "Task",
         "Resource": f"arn:aws:states:::aws-sdk:s3:{operation}",

@@ -79,7 +79,7 @@ def test_a_trigger_gets_what_all_servers_write_also_when_its_leader_is_killed(
 ) -> None:
     storage = storage_url(postgresql, "triggers")
     assert processes.run("storage", "init", storage).returncode == 0
-    (tmp_path / "move_samples.py").write_text(WATCHER)
+    (tmp_path / "watching.py").write_text(WATCHER)
     config = tmp_path / "settings.toml"
     with processes.starting() as start:
         maker = start("serve", "--port", "0", "--storage", storage)

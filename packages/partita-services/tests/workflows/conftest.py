@@ -1,7 +1,5 @@
-"""What tests of running machines are given: a server with functions, and boto3's client for it.
-
-On that server twenty seconds of a machine pass in one of ours.
-"""
+"""Fixtures for running machines: a server with functions, and boto3's client for it. On that
+server, twenty seconds of a machine pass in one real second."""
 
 from __future__ import annotations
 
@@ -238,7 +236,7 @@ Json = dict[str, Any]
 
 def write_functions(folder: Path) -> Path:
     """The module of functions, and the settings that name them."""
-    (folder / "catalogue_handlers.py").write_text(MODULE)
+    (folder / "handlers.py").write_text(MODULE)
     plain = "".join(
         f'[[functions]]\nname = "{name}"\nhandler = "handlers:{name}"\n\n' for name in PLAIN
     )
@@ -248,7 +246,7 @@ def write_functions(folder: Path) -> Path:
 
 
 def states_client(url: str, **more: Any) -> Any:
-    """boto3 would call StartSyncExecution at sync-127.0.0.1, which nobody has."""
+    """boto3 would call StartSyncExecution at sync-127.0.0.1, which does not exist."""
     return boto3.client(
         "stepfunctions",
         endpoint_url=url,
@@ -305,7 +303,7 @@ def serve() -> Iterator[Serve]:
 
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """That of the settings, with the files of sinks and buckets."""
+    """The folder of the settings, with the files of sinks and buckets."""
     return tmp_path_factory.mktemp("functions")
 
 
@@ -351,7 +349,7 @@ def run(states: Any, create: Callable[..., str]) -> Callable[..., Json]:
 
 @pytest.fixture
 def output(run: Callable[..., Json]) -> Callable[..., Any]:
-    """`output(definition, input)`: what an execution that succeeds hands back."""
+    """`output(definition, input)`: the output of an execution that succeeds."""
 
     def output_of(definition: Json, input: Any = None) -> Any:
         execution = run(definition, input)

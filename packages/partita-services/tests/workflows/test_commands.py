@@ -21,7 +21,7 @@ FIGURE = Path(__file__).parent / "language" / "figure_5_11.jsonc"
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Any:
-    """`machine(definition)`: a file with it."""
+    """`machine(definition)`: a file with the definition."""
 
     def write(definition: Json | str, name: str = "machine.asl.json") -> Path:
         path = tmp_path / name
@@ -34,7 +34,7 @@ def machine(tmp_path: Path) -> Any:
 
 @pytest.fixture
 def said(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Said:
-    """`said("validate", path)`: what a command prints, and what it complains of."""
+    """`said("validate", path)`: what a command writes to stdout and to stderr."""
 
     def run(*arguments: str | Path, code: int = 0) -> tuple[str, str]:
         monkeypatch.setattr(sys, "argv", ["partita", "workflow", *map(str, arguments)])

@@ -284,7 +284,7 @@ def test_the_limits_of_a_map_run_change_while_it_runs(states: Any, create: Run) 
 def test_a_map_run_tolerates_more_failures_once_it_is_told_to(
     states: Any, create: Run, folder: Path
 ) -> None:
-    """The items fail only when the limit has changed."""
+    """The items only fail after the limit was changed."""
     machine = distributed(MaxConcurrency=1)
     states_of = machine["States"]["Each"]["ItemProcessor"]["States"]
     states_of["Wait"] = {"Type": "Wait", "Seconds": 6, "Next": "Double"}

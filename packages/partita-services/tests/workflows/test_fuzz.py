@@ -1,5 +1,5 @@
-"""Definitions and expressions at random, to a running server: never a 500, and always an answer in
-bounded time. A seed makes each case again."""
+"""Random definitions and expressions, sent to a running server: it never answers with a 500, and
+always in bounded time. A seed repeats a case."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .conftest import ROLE
 Chance = random.Random
 CASES = 250
 SECONDS_MAX = 30.0
-"""Of one case; the machine that runs the tests may be busy with others."""
+"""The time for one case; other tests may keep the machine busy."""
 SOAK_SECONDS = float(os.environ.get("PARTITA_FUZZ_SECONDS", "3600"))
 
 NAMES = ("$states.input", "$states.context", "$x", "$y", "$", "$$", "a", "b", "`c d`", "$states")
@@ -90,7 +90,7 @@ FIELDS = (
 
 
 def expression(chance: Chance, levels: int = 4) -> str:
-    """JSONata, mostly right."""
+    """A JSONata expression, mostly valid."""
     if levels == 0 or chance.random() < 0.2:
         return chance.choice((*NAMES, *LITERALS))
     inner = [expression(chance, levels - 1) for _ in range(3)]
@@ -152,7 +152,7 @@ def value(chance: Chance, levels: int = 3) -> Any:
 
 
 def state(chance: Chance, is_jsonata: bool, levels: int = 2) -> dict[str, Any]:
-    """A state, mostly right."""
+    """A state, mostly valid."""
     kind = chance.choice(("Pass", "Pass", "Choice", "Wait", "Succeed", "Fail", "Parallel", "Map"))
     made: dict[str, Any] = {"Type": kind}
     if kind not in ("Choice", "Succeed", "Fail"):
@@ -248,7 +248,7 @@ def trial(chance: Chance) -> tuple[str, dict[str, Any]]:
 
 
 class Fuzzer:
-    """Sends requests, and says which seed made the one that was not answered well."""
+    """Sends requests, and reports the seed of one that was not answered properly."""
 
     def __init__(self, url: str) -> None:
         self._host = urlsplit(url).netloc
@@ -289,7 +289,7 @@ class Fuzzer:
             self.execution(seed, chance)
 
     def execution(self, seed: int, chance: Chance) -> None:
-        """A machine that is right is run as well, from its start to its end."""
+        """Starts a machine if its definition is valid, and waits for its end."""
         text = text_of(chance, definition(chance))
         machine = {"definition": text, "roleArn": ROLE, "type": "EXPRESS"}
         made = self.ask(seed, "CreateStateMachine", {"name": f"fuzz-{seed}", **machine})

@@ -1,7 +1,5 @@
-"""Executions under kill -9, of the process that runs them, of functions, and of the server.
-
-None is lost, none is run twice: every history is whole, and every step is in it once.
-"""
+"""Executions survive kill -9 of their process, of functions and of the server. None is lost, none
+runs twice: every history is complete, and has every step once."""
 
 from __future__ import annotations
 
@@ -84,7 +82,7 @@ def companions(server: Any, module: bytes = b"partita_services.workflows") -> li
 
 
 def function_processes(server: Any) -> list[int]:
-    """Those of functions, and the process that runs them."""
+    """The processes of functions, and the companion that runs them."""
     runners = companions(server, b"partita_services.functions")
     return [pid for runner in runners for pid in (runner, *children(runner))]
 
@@ -95,7 +93,7 @@ def kill(pids: list[int]) -> None:
 
 
 def patiently(call: Callable[..., Any], **parameters: Any) -> Any:
-    """An answer, whatever is killed meanwhile."""
+    """Repeats a call until it is answered, whatever was killed in between."""
     while True:
         try:
             return call(**parameters)

@@ -1,9 +1,4 @@
-"""Which machines of AWS's own collections a server takes.
-
-Their text is not ours to keep: the list has each machine's place, the resources of its tasks as
-they were read there (F is a function, an activity, or what a template fills in), and unusual paths.
-`scripts/public_machines.py` checks the machines themselves.
-"""
+"""The machines of AWS's own collections that a server accepts."""
 
 from __future__ import annotations
 
@@ -22,7 +17,8 @@ MACHINES_MIN, VALID_MIN = 170, 110
 
 
 def state(named: str) -> dict[str, Any]:
-    """What a word in the list stands for: a task by its resource, or a state with a path."""
+    """The state that a word in the list stands for: a task by its resource, or a state with a
+    path."""
     if named.startswith(PATH):
         return {"Type": "Pass", "InputPath": named.removeprefix(PATH)}
     return {"Type": "Task", "Resource": FUNCTION if named == "F" else f"arn:aws:states:::{named}"}

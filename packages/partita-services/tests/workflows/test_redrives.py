@@ -1,4 +1,4 @@
-"""RedriveExecution: what failed goes on, what succeeded is kept, and nobody redrives twice."""
+"""RedriveExecution: what failed continues, what succeeded is kept, and nobody redrives twice."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ def test_the_timeout_of_the_machine_begins_anew(states: Any, create: Callable[..
 
 
 def test_a_redriven_execution_survives_a_kill(serve: Any, tmp_path: Path) -> None:
-    """Its state is so long that it does not fit into one item."""
+    """The state is too long for one item."""
     server = serve("serve", "--port", "0", "--data", tmp_path / "data", "--time-scale", "20")
     states = states_client(server.url)
     text = "".join(random.Random(1).choices(string.ascii_letters + string.digits, k=200_000))

@@ -71,7 +71,7 @@ def test_items_are_put_read_changed_and_deleted(states: Any, output: Run, table:
 
 
 def test_a_string_stands_for_a_whole_value(output: Run, table: Any) -> None:
-    """As samples of AWS write it."""
+    """The spelling in AWS's samples."""
     item = {"id": "short", "done": {"BOOL": "false"}, "steps": {"L": ["one", {"N": "2"}]}}
     output(one_task(PUT, Parameters={"TableName": "things", "Item": item}))
     found = table.get_item(TableName="things", Key={"id": {"S": "short"}})["Item"]

@@ -74,7 +74,7 @@ def test_others_are_answered_while_a_large_request_is_decided(
         other.put_item(TableName="things", Item={"pk": {"S": f"small-{answered}"}})
         answered += 1
     assert large.result()["UnprocessedItems"] == {}
-    # Decided at once, it would have let none of them in between.
+    # A server that decided it itself would have answered none of them in between.
     assert answered > 100
     stored = client.get_item(TableName="things", Key={"pk": {"S": "large-19"}})["Item"]
     assert len(stored["list"]["L"]) == MEMBERS
@@ -95,7 +95,7 @@ def test_counts_and_stream_are_right_when_others_write_meanwhile(
             small += 1
         large.result()
     keys = [record["Keys"]["pk"]["S"] for record in all_changes(server)]
-    # Lists that are put again change nothing.
+    # Putting the same list again changes nothing, so that no change is logged.
     expected = [f"large-{number}" for number in range(4)] + [f"small-{n}" for n in range(small)]
     assert sorted(keys) == sorted(expected)
     assert client.describe_table(TableName="things")["Table"]["ItemCount"] == small + 4
@@ -176,7 +176,8 @@ def test_capacity_of_large_requests_is_charged_once(serve: Serve, tmp_path: Path
         BillingMode="PROVISIONED",
         ProvisionedThroughput={"ReadCapacityUnits": 1, "WriteCapacityUnits": 200},
     )
-    # Nothing is saved up yet: a list costs 176 units, so that about one fits into a second.
+    # No burst capacity is saved up yet: a list costs 176 units, so that about one fits into a
+    # second.
     lists = 20
     answer = put_lists(client, lists, ReturnConsumedCapacity="TOTAL")
     written = lists - len(answer["UnprocessedItems"]["things"])
@@ -198,7 +199,7 @@ def test_a_killed_process_costs_one_request(serve: Serve, tmp_path: Path, beside
 
 @pytest.mark.soak
 def test_every_request_may_be_decided_as_a_large_one_is() -> None:
-    """The black-box tests of the data plane, against a server that decides nothing itself."""
+    """Runs the black-box tests of the data plane with all requests decided by the process."""
     environment = {**processes.ENVIRONMENT, "PARTITA_PURE": "1"}
     with processes.starting() as start:
         server = start(
@@ -230,7 +231,7 @@ def test_the_process_has_nothing_of_the_server_open_and_ends_with_it(
     worker = worker_of(server)
     descriptors = Path(f"/proc/{worker}/fd")
     assert sorted(os.readlink(one) for one in descriptors.iterdir() if int(one.name) > 2) == []
-    # In the middle of something, it would not notice that nobody waits for it.
+    # In the middle of a request, it would not notice that the server has ended.
     os.kill(worker, signal.SIGSTOP)
     server.kill()
     deadline = time.monotonic() + 30

@@ -104,7 +104,7 @@ def run_rounds(
     rounds: int, serve: Any, assert_clean: Callable[[Path], None], folder: Path, seed: int
 ) -> None:
     chance = random.Random(seed)
-    (folder / "move_samples.py").write_text(FUNCTION)
+    (folder / "watching.py").write_text(FUNCTION)
     settings, data = folder / "partita.toml", folder / "data"
     settings.write_text(SETTINGS)
     writers = [Writer(f"w{number}", random.Random(chance.random())) for number in range(WRITERS)]

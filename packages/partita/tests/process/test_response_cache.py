@@ -1,4 +1,4 @@
-"""`partita serve --response-cache`: how it is set, and what /metrics says of it."""
+"""`partita serve --response-cache`: its sizes, and its metrics."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""`partita`, killed when it reaches a stage: python killing.py STAGE serve --port 0 ...
-
-Or one of its other commands.
-"""
+"""`partita`, killed when it reaches a stage: python killing.py STAGE serve --port 0 ..."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ import signal
 import sys
 
 from partita.cli import main
-from partita.copies.backups import backup_contents
+from partita.copies.storage_copy import snapshot_copy
 from partita.database.recovery import item_loader, recovery_stages
 from partita.database.recovery.recovery_stages import RecoveryStage
 
@@ -24,6 +21,6 @@ def reached(stage: RecoveryStage) -> None:
 
 if __name__ == "__main__":
     recovery_stages.reach_stage = reached
-    # So that a little data takes several.
-    backup_contents.COMMIT_BYTES = vars(item_loader)["COMMIT_BYTES"] = 64 << 10
+    # Small pieces, so that little data takes several commits.
+    vars(item_loader)["COMMIT_BYTES"] = vars(snapshot_copy)["PIECE_BYTES"] = 64 << 10
     main()

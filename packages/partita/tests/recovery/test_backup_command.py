@@ -1,4 +1,4 @@
-"""`partita backup` and `partita restore`: whole databases, while they are written to."""
+"""`partita backup` and `partita restore` of whole databases that are being written to."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def back_up(server: Any, place: object, *options: str, **more: Any) -> str:
 
 
 def test_a_busy_database_is_restored_as_of_one_commit(start: Any, tmp_path: Path) -> None:
-    """Two tables are written by transactions: a backup never has one half."""
+    """Transactions write to two tables: a backup never has half of a transaction."""
     server = serve(start, tmp_path / "data")
     client = server.client()
     for name in ("left", "right"):
@@ -160,9 +160,9 @@ def test_backups_of_an_encrypted_database_are_encrypted(start: Any, tmp_path: Pa
 def test_what_cannot_be_backed_up_or_restored_is_said_in_a_sentence(tmp_path: Path) -> None:
     for arguments, said in (
         (("backup", tmp_path / "place", "--endpoint", "http://127.0.0.1:9"), "No answer from"),
-        (("backup", tmp_path / "place", "--every", "often"), "no length of time"),
-        (("restore", tmp_path / "nowhere", "--data", tmp_path / "new"), "There is no folder"),
-        (("restore", tmp_path, "--data", tmp_path / "new"), "There is no backup in"),
+        (("backup", tmp_path / "place", "--every", "often"), "is not a duration"),
+        (("restore", tmp_path / "nowhere", "--data", tmp_path / "new"), "does not exist"),
+        (("restore", tmp_path, "--data", tmp_path / "new"), "There are no backups in"),
     ):
         done = processes.run(*arguments)
         assert done.returncode != 0

@@ -1,4 +1,4 @@
-"""`partita export`, `import`, `diff`, `scan` and `query`: tables in files, and as they were."""
+"""`partita export`, `import`, `diff`, `scan` and `query`: tables in files, and their past."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exports in AWS's layout, read by others than ourselves; imports of all formats."""
+"""Exports in AWS's layout, read by other programs; imports of all formats."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def items_of(client: Any, name: str) -> dict[str, Any]:
 
 
 def data_files(bucket: Path, export: dict[str, Any]) -> list[Path]:
-    """Those that the manifest names, each checked."""
+    """Reads the data files that the manifest names, and verifies their checksums."""
     folder = (bucket / export["ExportManifest"]).parent
     assert (folder / "_started").read_bytes() == b""
     for name in ("manifest-summary", "manifest-files"):

@@ -1,4 +1,4 @@
-"""Kills, full disks, wrong files and buckets: what was asked for is done, FAILED, or absent."""
+"""Kills, full disks, bad files and buckets: an operation succeeds, is FAILED, or leaves nothing."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Forty days on the virtual clock: what recovery keeps stays bounded, and every day of the period
-can be restored, also when the clock jumps."""
+"""Forty days on a virtual clock: recovery keeps a bounded amount of data, and every day of the
+period can be restored, also when the clock jumps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""kill -9 at every stage: what was acknowledged is restored, and nothing is there by half."""
+"""kill -9 during recovery work: acknowledged writes are restored, and nothing is incomplete."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Random writes of all kinds, and what a table was at random moments: equal to a model of every
-second, in the table and in its indexes; two tables never show half of a transaction."""
+"""Random writes and restores to random moments: tables and indexes equal a model of every second,
+and two tables never show half of a transaction."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ State = dict[str, dict[str, Any]]
 
 
 class World:
-    """Two tables that every transaction writes the same to, and one that lives its own life."""
+    """Two tables with the same writes in each transaction, and an independent one."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
@@ -71,7 +71,7 @@ class World:
         self.database.clock.advance(seconds=0.5)
 
     def change_indexes(self) -> None:
-        """An index of another name comes and goes."""
+        """Creates an index, or deletes it."""
         described = self.client.describe_table(TableName="own")["Table"]
         names = [one["IndexName"] for one in described["GlobalSecondaryIndexes"]]
         if "by_n" in names:

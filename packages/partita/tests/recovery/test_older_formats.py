@@ -36,7 +36,7 @@ def unpack(name: str, folder: Path) -> Path:
     return folder
 
 
-def run(*arguments: object) -> str:
+def run(*arguments: str | Path) -> str:
     done = processes.run(*arguments, env=ENVIRONMENT)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

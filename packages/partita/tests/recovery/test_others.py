@@ -1,5 +1,5 @@
-"""What others make of our files, and we of theirs: DuckDB, an S3 that is not ours, the AWS CLI,
-a state machine that backs a table up first."""
+"""Other programs and recovery: DuckDB reads exports, exports go to another S3, the AWS CLI, a state
+machine that takes a backup."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from .test_kill import is_active, items_of, until
 
 PACKAGES = ("duckdb", "moto[server]")
 VIRTUALENV = "PARTITA_TOOLS_VENV"
-"""Names one that has the packages; otherwise one is made."""
+"""The environment variable with a virtualenv that has the packages; otherwise one is created."""
 ANYBODY = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_REGION": "us-east-1"}
 
 
 @pytest.fixture(scope="module")
 def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The programs of a virtualenv of its own."""
+    """The folder with the programs of a virtualenv."""
     if given := os.environ.get(VIRTUALENV):
         return Path(given) / "bin"
     folder = tmp_path_factory.mktemp("tools")
@@ -185,7 +185,7 @@ def test_the_aws_cli_works_with_all_operations_that_it_knows(tmp_path: Path) -> 
 
 
 def knows(command: str) -> bool:
-    """Bulk operations are newer than some versions of the CLI."""
+    """Skips if this version of the CLI has no bulk operations."""
     program = [str(Path(sys.executable).with_name("aws")), "dynamodb", command]
     asked = subprocess.run([*program, "--generate-cli-skeleton"], capture_output=True, check=False)
     return asked.returncode == 0

@@ -1,4 +1,4 @@
-"""Large inputs are prepared in a process of their own, exactly as they are in the server's."""
+"""A child process prepares large inputs with the same result as the server itself."""
 
 from __future__ import annotations
 

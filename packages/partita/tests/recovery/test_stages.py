@@ -1,4 +1,4 @@
-"""kill -9 at every named stage: what was asked for is done after the restart, and never by half."""
+"""kill -9 at every named stage: the operation completes after the restart, or has no effect."""
 
 from __future__ import annotations
 
@@ -15,9 +15,7 @@ from typing import Any, NamedTuple
 import pytest
 from botocore.exceptions import BotoCoreError
 
-from partita import copies
-from partita.copies import backups
-from partita.database import recovery
+import partita
 from partita.database.recovery.recovery_stages import RecoveryStage
 from testkit.servers import processes
 
@@ -37,16 +35,16 @@ from .test_kill import (
 
 KILLING = (sys.executable, str(Path(__file__).with_name("killing.py")))
 ITEMS = 1500
-WHOLE = {"copied", "whole backup", "whole restore"}
-"""Kinds of stages that test_whole_stages.py has."""
+WHOLE = {"online backup", "database backup", "database restore"}
+"""Kinds of stages that test_whole_stages.py covers."""
 RECORDS = 3000
-"""Of the file that is imported; one more is unusable."""
+"""The number of valid records in the imported file, which has one bad record, too."""
 
 Folder = Path
 
 
 class Kind(NamedTuple):
-    """What is asked for, and how it is seen to be done, by a server that was started again."""
+    """How to start an operation, and how to see its result on a restarted server."""
 
     ask: Callable[[Any], Any]
     is_done: Callable[[Any, Folder], None]
@@ -156,7 +154,7 @@ def see_copy(client: Any, name: str, expected: dict[str, Any]) -> None:
 
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder with a table that has recovery and a backup, one without, and a file to read."""
+    """A folder with a table with recovery and a backup, a table without, and a file to import."""
     folder = tmp_path_factory.mktemp("stages")
     (folder / "bucket" / "in").mkdir(parents=True)
     lines = [json.dumps({"Item": item}) for item in records().values()]
@@ -206,7 +204,7 @@ def test_what_is_killed_at_a_stage_is_done_after_the_restart(
 
 @pytest.mark.soak
 def test_an_import_that_is_killed_again_and_again_counts_each_record_once(tmp_path: Path) -> None:
-    """Keys come twice, so an attempt finds other items than it will leave, and their entries."""
+    """Keys occur twice, so a repeated import replaces items, and their index entries."""
     lines = [
         {
             "Item": {
@@ -243,19 +241,15 @@ def test_an_import_that_is_killed_again_and_again_counts_each_record_once(tmp_pa
 
 
 def test_every_stage_is_named_where_it_is_reached() -> None:
-    """So that the tests have all of them, and none that never comes."""
-    source = [
-        path.read_text()
-        for package in (backups, copies, recovery)
-        for path in Path(package.__path__[0]).glob("*.py")
-    ]
+    """Crash tests run over all members of RecoveryStage, so each must be reached somewhere."""
+    source = [path.read_text() for path in Path(partita.__path__[0]).rglob("*.py")]
     named = {
         node.attr
         for text in source
         for node in ast.walk(ast.parse(text))
         if isinstance(node, ast.Attribute)
         and isinstance(node.value, ast.Name)
-        and node.value.id == "Stage"
+        and node.value.id == "RecoveryStage"
     }
     assert named == {stage.name for stage in RecoveryStage}
     assert {stage.partition(":")[0] for stage in RecoveryStage} == KINDS.keys() | WHOLE

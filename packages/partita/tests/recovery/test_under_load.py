@@ -1,4 +1,4 @@
-"""Backups and bases that are taken while others write: consistent to a commit, in no one's way."""
+"""Backups and bases are taken during writes: they are consistent, and do not delay the writes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def client(tmp_path: Any) -> Iterator[Any]:
 
 
 def write_pairs(client: Any, stop: Event) -> int:
-    """Both halves of a pair change together, in transactions."""
+    """Changes both items of a pair in one transaction."""
     count = 0
     while not stop.is_set():
         count += 1

@@ -1,5 +1,7 @@
-"""kill -9 at every stage of `partita backup` and `partita restore`, of the command and of the
-server that it copies: a backup or a folder is there as a whole, or not at all."""
+"""kill -9 at every stage of `partita backup` and `partita restore`, of the command or its server.
+
+A backup or a restored folder is complete, or it does not exist.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ class Served(NamedTuple):
     server: Any
     folder: Path
     place: Path
-    """With one backup, which lacks what was written since."""
+    """Has one backup, which lacks the last writes."""
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +67,7 @@ def see_restored(place: Path, folder: Path, expected: dict[str, Any]) -> None:
 
 
 def see_served(folder: Path, expected: dict[str, Any]) -> None:
-    """The table, and its past."""
+    """Serves a folder, and compares the table and its restorable state."""
     with processes.starting() as start:
         client = start("serve", "--port", "0", "--data", folder).client()
         assert items_of(client, "source") == expected
@@ -74,7 +76,9 @@ def see_served(folder: Path, expected: dict[str, Any]) -> None:
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("stage", stages_of("whole backup"), ids=lambda stage: stage.name.lower())
+@pytest.mark.parametrize(
+    "stage", stages_of("database backup"), ids=lambda stage: stage.name.lower()
+)
 def test_a_backup_that_is_killed_is_there_or_not(
     served: Served, tmp_path: Path, stage: RecoveryStage
 ) -> None:
@@ -85,8 +89,8 @@ def test_a_backup_that_is_killed_is_there_or_not(
     killed = processes.run(stage.value, *command, command=KILLING)
     assert killed.returncode == -signal.SIGKILL, "the stage was not reached"
     left = names(place)
-    assert len(left) == 1 + (stage is RecoveryStage.WHOLE_BACKUP_NAMED)
-    assert (first in left) == (stage is not RecoveryStage.WHOLE_BACKUP_REMOVED)
+    assert len(left) == 1 + (stage is RecoveryStage.DATABASE_BACKUP_NAMED)
+    assert (first in left) == (stage is not RecoveryStage.DATABASE_BACKUP_REMOVED)
     checked = processes.run("check", place)
     assert checked.returncode == 0, checked.stdout
     back_up(served.server, place, "--keep", "1")
@@ -95,7 +99,9 @@ def test_a_backup_that_is_killed_is_there_or_not(
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("stage", stages_of("whole restore"), ids=lambda stage: stage.name.lower())
+@pytest.mark.parametrize(
+    "stage", stages_of("database restore"), ids=lambda stage: stage.name.lower()
+)
 def test_a_folder_whose_restore_is_killed_is_there_or_not(
     served: Served, tmp_path: Path, stage: RecoveryStage
 ) -> None:
@@ -106,7 +112,7 @@ def test_a_folder_whose_restore_is_killed_is_there_or_not(
     killed = processes.run(stage.value, "restore", place, "--data", folder, command=KILLING)
     assert killed.returncode == -signal.SIGKILL, "the stage was not reached"
     expected = items_of(served.server.client(), "source")
-    if stage is RecoveryStage.WHOLE_RESTORE_NAMED:
+    if stage is RecoveryStage.DATABASE_RESTORE_NAMED:
         see_served(folder, expected)
     else:
         assert not folder.exists()
@@ -114,7 +120,7 @@ def test_a_folder_whose_restore_is_killed_is_there_or_not(
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("stage", stages_of("copied"), ids=lambda stage: stage.name.lower())
+@pytest.mark.parametrize("stage", stages_of("online backup"), ids=lambda stage: stage.name.lower())
 def test_a_server_that_is_killed_while_it_is_copied_leaves_no_backup_and_loses_nothing(
     served: Served, tmp_path: Path, stage: RecoveryStage
 ) -> None:
@@ -141,7 +147,7 @@ def test_a_server_that_is_killed_while_it_is_copied_leaves_no_backup_and_loses_n
 def test_backups_of_a_restored_folder_leave_those_of_its_source_whole(
     served: Served, tmp_path: Path
 ) -> None:
-    """Both are in one place, and their logs have one beginning."""
+    """Both are backed up into one place, and their logs begin with the same stamp."""
     place = tmp_path / "place"
     shutil.copytree(served.place, place)
     back_up(served.server, place)

@@ -22,7 +22,7 @@ from partita.server.http.connection_limits import ConnectionLimits
 from partita.server.http.http_messages import HttpResponse, Responses
 from partita.server.http.listener import Listener
 from partita.server.large_requests.large_request_queue import (
-    WAITING_BYTES_OF_ONE_MAX,
+    WAITING_BYTES_PER_CALLER_MAX,
     CallerTurns,
     LargeRequest,
     LargeRequestQueue,
@@ -210,7 +210,7 @@ def test_one_caller_does_not_fill_the_queue_of_large_requests() -> None:
         requests._running = asyncio.create_task(asyncio.sleep(60))
         found: list[str] = []
         for whose in ("many", "many", "many", "one"):
-            body = bytes(WAITING_BYTES_OF_ONE_MAX // 2)
+            body = bytes(WAITING_BYTES_PER_CALLER_MAX // 2)
 
             def done(result: object, whose: str = whose) -> None:
                 assert isinstance(result, ThrottlingException)

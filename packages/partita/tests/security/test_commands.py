@@ -117,7 +117,7 @@ def test_nobody_listens_to_the_world_by_accident(host: str) -> None:
     refused = processes.run("serve", "--host", host, "--port", "0", "--in-memory")
     assert refused.returncode == 1
     assert refused.stderr.startswith(
-        f"partita: Others can reach a server that listens on {host}, and without --auth"
+        f"partita: Other machines can reach a server that listens on {host}. Start it with --auth,"
     )
 
 

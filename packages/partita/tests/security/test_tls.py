@@ -274,7 +274,7 @@ def test_plain_http_and_rubbish_are_not_answered(laptop: tuple[SecureServer, Pat
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (("--tls-cert", "x.pem"), "--tls-cert and --tls-key are given together"),
+        (("--tls-cert", "x.pem"), "Give --tls-cert and --tls-key together"),
         (("--tls-cert", "x.pem", "--tls-key", "x.key"), "There is no file x.pem"),
         (("--tls-client-ca", "x.pem"), "--tls-client-ca needs"),
     ],

@@ -1,4 +1,4 @@
-"""A load balancer: every request goes to another server than the one before it."""
+"""A load balancer that sends each request to the next server."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from testkit.servers.proxy import CHUNK_BYTES, Proxy
 HEAD_END = b"\r\n\r\n"
 BODY_BYTES_MAX = 1 << 20
 WHOLE_SECONDS_MAX = 0.3
-"""Until a request has come that is passed on as a whole."""
+"""How long a request may take to arrive before its connection is passed on as it is."""
 LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*(\d{1,9})[ \t]*(?=\r\n)", re.IGNORECASE)
 UNUSUAL = re.compile(
     rb"\r\n(transfer-encoding|expect|connection|upgrade)[ \t]*:(?![ \t]*keep-alive\r\n)",
@@ -23,7 +23,8 @@ Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class Balancer(Proxy):
-    """Plain requests in turn; of what is not, a connection stays with one server."""
+    """Sends plain requests to the servers in turn. After an unusual request, such as one with
+    chunked encoding, the connection stays with one server."""
 
     def __init__(self, ports: list[int]) -> None:
         super().__init__(ports[0])
@@ -38,9 +39,9 @@ class Balancer(Proxy):
         except (OSError, asyncio.IncompleteReadError):
             pass
         finally:
-            for one in (writer, *(stream[1] for stream in servers.values())):
-                one.close()
-                self._writers.discard(one)
+            for stream in (writer, *(stream[1] for stream in servers.values())):
+                stream.close()
+                self._writers.discard(stream)
 
     async def _requests(
         self,
@@ -68,7 +69,7 @@ class Balancer(Proxy):
             writer.write(head)
             length = LENGTH.search(head)
             if UNUSUAL.search(head) or length is None:
-                # The last one of a connection.
+                # The server closes the connection after this response.
                 await _carry(own_reader, writer)
                 return
             if not is_head:
@@ -77,7 +78,7 @@ class Balancer(Proxy):
 
 
 async def _carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Whoever has been answered in the middle of a request may send the rest in vain."""
+    """Passes bytes on. A client may go on sending after the server has answered and closed."""
     is_heard = True
     while content := await reader.read(CHUNK_BYTES):
         if is_heard:
@@ -91,7 +92,7 @@ async def _carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
 
 
 async def _whole(reader: asyncio.StreamReader, content: bytes) -> tuple[int | None, bytes]:
-    """Where a request ends, if it is a plain one; and all that has come."""
+    """The end of a plain request, or None for another, and the bytes received so far."""
     while (end := _end(content)) is None or len(content) < end:
         if HEAD_END in content and (end is None or end > BODY_BYTES_MAX):
             return None, content

@@ -1,4 +1,4 @@
-"""PostgreSQL as an engine, over what servers say to it: for the suite that all engines pass."""
+"""PostgreSQL as a storage engine, with the statements of servers, for the suite of all engines."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import psycopg
 from psycopg import AsyncConnection, IsolationLevel
 
 from partita.database.shared.rounds.fetched_view import FetchedView, Pair, bucket_of
+from partita.database.shared.rounds.round_runner import fetch_misses
 from partita.database.shared.stored_snapshot import StoredSnapshot
 from partita.database.storage.engine import Changes, CommitArchive
-from partita.database.storage.postgresql.batch_fetch import fetch
 from partita.database.storage.postgresql.optimistic_commit import commit
 from partita.database.storage.postgresql.postgresql_pool import SESSION
 from partita.database.storage.postgresql.trip_plans import CommitPlan
@@ -23,38 +23,36 @@ _tokens = count(1 << 42)
 
 
 class FetchedSnapshot:
-    """What requests read: all that they lack, in pages, until they have it."""
+    """Reads as requests do: fetches what is missing, in pages, until nothing is."""
 
     def __init__(self, runner: asyncio.Runner, connection: AsyncConnection[Any]) -> None:
         self._runner = runner
         self._connection = connection
 
     def get(self, key: bytes) -> bytes | None:
-        known = FetchedView()
+        view = FetchedView()
         while True:
-            value = known.get(key)
-            if not known.is_lacking:
+            value = view.get(key)
+            if not view.has_misses:
                 return value
-            self._fetch(known)
+            self._fetch(view)
 
     def range(self, start: bytes, stop: bytes, *, reverse: bool = False) -> Iterator[Pair]:
-        known = FetchedView()
+        view = FetchedView()
         while True:
-            pairs = list(known.range(start, stop, reverse=reverse))
-            if not known.is_lacking:
+            pairs = list(view.range(start, stop, reverse=reverse))
+            if not view.has_misses:
                 yield from pairs
                 return
-            self._fetch(known)
+            self._fetch(view)
 
-    def _fetch(self, known: FetchedView) -> None:
-        wanted, parts = known.take_wanted()
-        fetched = self._runner.run(fetch(self._connection, wanted, bucket_of))
-        known.add(wanted, parts, fetched)
-        known.begin_run()
+    def _fetch(self, view: FetchedView) -> None:
+        self._runner.run(fetch_misses(self._connection, view))
+        view.begin_run()
 
 
 class ItemsOnly:
-    """Keys as those of items: other spaces have tables of their own."""
+    """Stores all keys as those of items, because other key spaces have tables of their own."""
 
     def __init__(self, below: Any) -> None:
         self._below = below
@@ -69,7 +67,7 @@ class ItemsOnly:
 
 
 class PostgresqlEngine:
-    """Its snapshot is one transaction, of a connection as requests have it or as checks do."""
+    """An engine whose snapshot is a transaction, on a connection as requests or checks use it."""
 
     waits_for_disk = True
 
@@ -110,7 +108,7 @@ class PostgresqlEngine:
 
     def _begin(self) -> None:
         begin = f"BEGIN ISOLATION LEVEL {IsolationLevel.REPEATABLE_READ.name.replace('_', ' ')}"
-        # A transaction sees what there is at its first look.
+        # The snapshot of a transaction is taken by its first query.
         for statement in (begin, "SELECT count(*) FROM partita_format"):
             self._at_rest.execute(statement)
             self._runner.run(self._fetching.execute(statement))

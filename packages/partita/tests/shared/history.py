@@ -18,15 +18,16 @@ NEVER = float("inf")
 
 @dataclass(eq=False)
 class Operation:
-    """Appends to some keys, or reads of some, at one moment between `began` and `ended`."""
+    """Appends to some keys or reads of some, which happened at one moment between `began` and
+    `ended`."""
 
     began: float
     ended: float = NEVER
-    """Never, for one whose outcome is not known."""
+    """NEVER if the outcome is unknown."""
     appends: dict[str, int] = field(default_factory=dict)
     reads: dict[str, list[int]] = field(default_factory=dict)
     is_refused: bool = False
-    """Whether it is known to have done nothing."""
+    """True if it is certain that nothing was changed."""
 
 
 class Anomaly(Exception):
@@ -34,7 +35,7 @@ class Anomaly(Exception):
 
 
 def check(history: Iterable[Operation]) -> None:
-    """Raises Anomaly for a history that no order explains."""
+    """Raises Anomaly if no order of the operations explains the history."""
     operations = list(history)
     writers = {
         (key, value): operation
@@ -47,36 +48,40 @@ def check(history: Iterable[Operation]) -> None:
             if writers[key, value].is_refused:
                 raise Anomaly(f"{value} was refused, and is in {key}")
     seen = {(key, value) for key, order in orders.items() for value in order}
-    counting = [one for one in operations if not one.is_refused and _has_counted(one, seen)]
+    effective = [
+        operation
+        for operation in operations
+        if not operation.is_refused and _took_effect(operation, seen)
+    ]
     after: dict[object, set[object]] = defaultdict(set)
     for key, order in orders.items():
         for value, following in pairwise(order):
             _add(after, writers[key, value], writers[key, following])
-    for operation in counting:
-        for key, found in operation.reads.items():
+    for operation in effective:
+        for key, values in operation.reads.items():
             order = orders.get(key, [])
-            if found:
-                _add(after, writers[key, found[-1]], operation)
-            if len(found) < len(order):
-                _add(after, operation, writers[key, order[len(found)]])
+            if values:
+                _add(after, writers[key, values[-1]], operation)
+            if len(values) < len(order):
+                _add(after, operation, writers[key, order[len(values)]])
             else:
-                for other in counting:
-                    # Appended, acknowledged, and seen by nobody: it comes after all that was seen.
+                for other in effective:
+                    # An append that was acknowledged but never read comes after all reads.
                     if key in other.appends and (key, other.appends[key]) not in seen:
                         _add(after, operation, other)
-    _add_time(after, counting)
+    _add_time(after, effective)
     cycle = _cycle(after)
     if cycle:
         raise Anomaly(f"{len(cycle)} operations that no order explains: {cycle}")
 
 
 def _orders(operations: list[Operation]) -> dict[str, list[int]]:
-    """The longest list of each key; all others have to be how it began."""
+    """The longest list that was read of each key; all other lists must be its beginnings."""
     orders: dict[str, list[int]] = {}
     for operation in operations:
-        for key, found in operation.reads.items():
+        for key, values in operation.reads.items():
             longest = orders.setdefault(key, [])
-            shorter, longer = sorted((found, longest), key=len)
+            shorter, longer = sorted((values, longest), key=len)
             if longer[: len(shorter)] != shorter:
                 raise Anomaly(f"two orders of {key}: {shorter} and {longer}")
             if len(set(longer)) < len(longer):
@@ -85,8 +90,8 @@ def _orders(operations: list[Operation]) -> dict[str, list[int]]:
     return orders
 
 
-def _has_counted(operation: Operation, seen: set[tuple[str, int]]) -> bool:
-    """Of what has no known outcome, only what was seen has happened."""
+def _took_effect(operation: Operation, seen: set[tuple[str, int]]) -> bool:
+    """True if an operation took effect. Without a known outcome, it did if an append was read."""
     return operation.ended < NEVER or any(pair in seen for pair in operation.appends.items())
 
 
@@ -96,9 +101,13 @@ def _add(after: dict[object, set[object]], first: object, second: object) -> Non
 
 
 def _add_time(after: dict[object, set[object]], operations: list[Operation]) -> None:
-    """One moment for each end: who ended before it comes before who began after it."""
-    ends = sorted((one for one in operations if one.ended < NEVER), key=lambda one: one.ended)
-    begins = sorted(operations, key=lambda one: one.began)
+    """Orders operations by time: one that ended before another began comes first.
+
+    Each end is a node of its own, so that the number of edges stays linear.
+    """
+    ended = [operation for operation in operations if operation.ended < NEVER]
+    ends = sorted(ended, key=lambda operation: operation.ended)
+    begins = sorted(operations, key=lambda operation: operation.began)
     place, moment = 0, None
     for operation in begins:
         while place < len(ends) and ends[place].ended < operation.began:
@@ -113,7 +122,7 @@ def _add_time(after: dict[object, set[object]], operations: list[Operation]) -> 
 
 
 def _cycle(after: dict[object, set[object]]) -> list[object]:
-    """The members of some cycle, or nothing: what is left when those without successors go."""
+    """The nodes on cycles, or nothing: nodes without successors are removed until none is left."""
     before: dict[object, set[object]] = defaultdict(set)
     for first, seconds in after.items():
         for second in seconds:

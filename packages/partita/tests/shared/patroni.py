@@ -24,7 +24,7 @@ NODES = 2
 PASSWORD = "open sesame"
 STATE_SECONDS_MAX = 120
 LEASE_SECONDS = 20
-"""The shortest that Patroni takes: a leader that is gone is replaced after it."""
+"""The shortest TTL that Patroni accepts: a lost leader is replaced after it."""
 
 
 class Cluster:
@@ -75,7 +75,7 @@ class Cluster:
         self._start(node.name, str(find("patroni")), str(node.settings))
 
     def kill(self, node: Node) -> None:
-        """kill -9 of all there is on its machine."""
+        """Kills all processes of its machine."""
         if node.name in self._processes:
             self._processes[node.name].kill()
             self._processes[node.name].wait()
@@ -90,7 +90,7 @@ class Cluster:
         return _until(self.leader)
 
     def wait_for_standby(self) -> Node:
-        """That has all that was acknowledged."""
+        """The standby that has everything that was acknowledged."""
 
         def standby() -> Node | None:
             return next((node for node in self.nodes if node.is_in_state("synchronous")), None)
@@ -160,7 +160,7 @@ class Node:
                 "remove_data_directory_on_diverged_timelines": True,
             },
         }
-        # JSON is YAML.
+        # Every JSON document is valid YAML.
         self.settings.write_text(json.dumps(content))
 
     def is_in_state(self, state: str) -> bool:

@@ -1,4 +1,4 @@
-"""A primary with a synchronous standby, and what can happen to them."""
+"""A primary with a synchronous standby, which tests kill, pause and promote."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FOLLOWS_SECONDS_MAX = 30
 
 
 class Replica(PostgreSQL):
-    """A copy of another server that follows it."""
+    """A standby: a copy of another server that follows it."""
 
     def __init__(self, primary: PostgreSQL, port: int | None) -> None:
         super().__init__()
@@ -35,7 +35,7 @@ class Replica(PostgreSQL):
 
 
 class Pair:
-    """A primary whose commits wait for its standby."""
+    """A primary and the standby that its commits wait for."""
 
     def __init__(self) -> None:
         self.primary: PostgreSQL = PostgreSQL()
@@ -67,7 +67,7 @@ class Pair:
         return standby
 
     def promote(self) -> None:
-        """From now on, the standby is the primary, and waits for nobody."""
+        """Make the standby the primary, without a standby of its own."""
         assert self.standby is not None
         with self.standby.connect() as connection:
             assert connection.execute("SELECT pg_promote()").fetchone() == (True,)
@@ -75,7 +75,7 @@ class Pair:
         self.primary, self.standby = self.standby, None
 
     def url(self, database: str) -> str:
-        """Of both, or of the one that is left."""
+        """The URL with both servers, or with the remaining one."""
         password = quote(self.primary.password, safe="")
         servers = (self.primary, self.standby)
         hosts = ",".join(f"127.0.0.1:{one.port}" for one in servers if one is not None)
@@ -92,11 +92,11 @@ def resume(server: PostgreSQL) -> None:
 
 
 def _signal(server: PostgreSQL, number: signal.Signals) -> None:
-    """To the server and the processes that it has started."""
+    """Send a signal to the server and its child processes."""
     if server._process is None:
         return
     for pid in [server._process.pid, *_children(server._process.pid)]:
-        # A connection may have ended meanwhile.
+        # The process of a connection may have ended in the meantime.
         with suppress(ProcessLookupError):
             os.kill(pid, number)
 

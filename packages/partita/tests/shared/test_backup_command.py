@@ -1,4 +1,4 @@
-"""`partita backup` and `restore` of what servers share, and tables as they were (`--at`)."""
+"""`partita backup` and `restore` of a shared database, also of an earlier state (`--at`)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def refusal(*arguments: str | Path) -> str:
 
 
 def filled(clients: list[Any]) -> tuple[str, str, float]:
-    """A table with recovery on and a past, the ARN of its backup, and a moment of the past."""
+    """A table with recovery on and a past, the ARN of its backup, and a time in the past."""
     first, last = clients[0], clients[-1]
     table = create(first)
     for place in range(len(clients)):
@@ -42,7 +42,7 @@ def filled(clients: list[Any]) -> tuple[str, str, float]:
         first.put_item(TableName=table, Item=item(f"b{place}", n=0))
     recovering(first, table)
     last.put_item(TableName=table, Item=item("then", n=1))
-    # Moments are told in whole seconds.
+    # Recovery times are given in whole seconds.
     moment = time.time() + 1.0
     time.sleep(2.1)
     last.delete_item(TableName=table, Key=item("then"))

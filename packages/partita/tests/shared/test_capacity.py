@@ -1,4 +1,4 @@
-"""A table's capacity holds for all servers together."""
+"""The capacity of a table is shared by all servers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_three_servers_serve_what_one_table_has(postgresql: PostgreSQL) -> None:
 
 
 def _written(client: Any, seconds: float) -> int:
-    """Items written in so much time, by one who asks for too much."""
+    """The number of items that a client wrote that sends more than the capacity allows."""
     written, end = 0, time.monotonic() + seconds
     while time.monotonic() < end:
         try:

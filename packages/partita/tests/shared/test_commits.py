@@ -1,4 +1,4 @@
-"""What a commit checks (versions, absence, lease, catalog), and what becomes of a lost one."""
+"""Commits check versions, absence, lease and catalog; the outcome of a lost one is found out."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import pytest
 from psycopg import AsyncConnection
 
 from partita.database.shared.rounds.fetched_view import bucket_of
+from partita.database.storage.engine import ConflictDetected
 from partita.database.storage.postgresql import postgresql_schema
 from partita.database.storage.postgresql.batch_fetch import fetch
 from partita.database.storage.postgresql.optimistic_commit import (
     CatalogMoved,
-    CommitConflict,
     LeaseLost,
     OutcomeUnknown,
     check_and_change,
@@ -58,7 +58,7 @@ def url(postgresql: PostgreSQL) -> Iterator[str]:
 
 @asynccontextmanager
 async def two(url: str) -> AsyncIterator[tuple[Connection, Connection]]:
-    """Connections, as two servers have them, to a database without rows."""
+    """Connections of two servers to a database without rows."""
     async with connected(url) as first, connected(url) as second:
         await first.execute("TRUNCATE partita_rows, partita_leases")
         yield first, second
@@ -79,7 +79,7 @@ async def plan(connection: Connection, **more: Any) -> CommitPlan:
 
 
 async def put(connection: Connection, key: bytes = KEY, value: bytes | None = b"value") -> int:
-    """The version that a key has then."""
+    """Puts a row, and returns its version."""
     made = await plan(connection, changes={key: value})
     await commit(connection, made, bucket_of)
     return made.token
@@ -98,7 +98,7 @@ def test_an_item_deleted_and_created_again_is_not_the_one_that_was_read(url: str
         assert again != seen
         for change in ({KEY: b"new"}, {KEY: None}, {OTHER: b"rests on it"}):
             late = await plan(first, checks={KEY: seen}, changes=change)
-            with pytest.raises(CommitConflict) as lost:
+            with pytest.raises(ConflictDetected) as lost:
                 await commit(first, late, bucket_of)
             assert lost.value.keys == {KEY}
         assert await stored(first) == {KEY: (b"value", again)}
@@ -115,7 +115,7 @@ def test_of_two_that_found_each_others_items_absent_one_is_overtaken(url: str) -
         await asyncio.sleep(0.1)
         assert not waiting.done()
         await finish(first, one, bucket_of)
-        with pytest.raises(CommitConflict) as lost:
+        with pytest.raises(ConflictDetected) as lost:
             await waiting
         assert OTHER in lost.value.keys
         assert await stored(second) == {OTHER: (b"1", one.token)}
@@ -141,7 +141,7 @@ def test_the_catalog_stands_still_while_a_commit_is_under_way(url: str) -> None:
         await second.execute("SET lock_timeout = '100ms'")
         with pytest.raises(psycopg.errors.LockNotAvailable):
             await second.execute("SELECT 1 FROM partita_catalog FOR UPDATE")
-        # Other commits go on.
+        # Other commits are not blocked.
         await put(second, OTHER)
         await finish(first, made, bucket_of)
         assert (await stored(second)).keys() == {KEY, OTHER}
@@ -154,7 +154,7 @@ def test_the_catalog_stands_still_while_a_commit_in_one_round_trip_is_under_way(
         made = await plan(first, changes={KEY: b"value"})
         async with connected(url) as blocker:
             await blocker.execute("BEGIN")
-            # Where the commit waits, in the middle of its trip.
+            # The commit waits here, in the middle of its round trip.
             await blocker.execute("LOCK TABLE partita_commits IN EXCLUSIVE MODE")
             committing = asyncio.create_task(commit(first, made, bucket_of))
             try:
@@ -171,7 +171,7 @@ def test_the_catalog_stands_still_while_a_commit_in_one_round_trip_is_under_way(
 
 
 async def _waits(connection: Connection, other: Connection) -> bool:
-    """Whether the other connection waits for a lock."""
+    """True if the other connection waits for a lock."""
     cursor = await connection.execute(
         "SELECT wait_event_type = 'Lock' FROM pg_stat_activity WHERE pid = %s",
         [other.info.backend_pid],
@@ -228,7 +228,7 @@ def test_who_asks_for_a_commit_that_was_not_there_keeps_it_from_ever_coming(url:
         with pytest.raises(psycopg.errors.UniqueViolation):
             await finish(first, made, bucket_of)
         assert not await stored(second)
-        # Decided again, it is another commit.
+        # A write that is decided again is a new commit.
         await put(first)
         assert await stored(second)
 

@@ -60,7 +60,7 @@ def test_a_copy_that_was_interrupted_is_not_served_and_goes_on(
     with processes.starting() as start:
         before = _filled(start("serve", "--port", "0", "--data", tmp_path).client())
     assert processes.run("storage", "copy", tmp_path, storage).returncode == 0
-    # As it would be in the middle: some is there, some is wrong, the format is not set.
+    # A state in the middle of a copy: some rows are there, some are wrong, the format is not set.
     postgresql.execute(
         """UPDATE partita_format SET version = 0;
         DELETE FROM partita_rows WHERE substr(key, 1, 1) = '\\x11';
@@ -141,7 +141,7 @@ def test_a_folder_is_copied_while_it_is_served(postgresql: PostgreSQL, tmp_path:
         server.terminate()
     said, _ = copying.communicate(timeout=60)
     assert copying.returncode == 0, said
-    assert "Both are the same." in said
+    assert "Source and copy are equal." in said
     with processes.starting() as start:
         assert _content(start("serve", "--port", "0", "--storage", storage).client()) == before
 

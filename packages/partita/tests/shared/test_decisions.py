@@ -1,4 +1,4 @@
-"""What is decided again counts once; what cannot be decided is refused, not guessed."""
+"""A request that is decided again takes effect once; one that cannot be decided is refused."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ LSI = {
 def test_a_request_that_runs_again_pays_once_and_only_when_it_lacks_nothing() -> None:
     ledger = RequestLedger(lambda: 0.0, OFF)
     request = SharedRequest(0.0, lambda _: None)
-    is_lacking, paid = True, count(1)
-    ledger.is_lacking = lambda: is_lacking
+    has_misses, paid = True, count(1)
+    ledger.has_misses = lambda: has_misses
 
     def run() -> list[int]:
-        """How many payments there were, after each of the two that the request makes."""
+        """The number of charges made so far, after each of the request's two charges."""
         ledger.begin(request)
         try:
             return [ledger.once(lambda: next(paid), 0) for _ in range(2)]
@@ -51,7 +51,7 @@ def test_a_request_that_runs_again_pays_once_and_only_when_it_lacks_nothing() ->
             ledger.end()
 
     assert run() == [0, 0]
-    is_lacking = False
+    has_misses = False
     assert run() == [1, 2]
     assert run() == [1, 2]
     assert next(paid) == 3
@@ -112,7 +112,7 @@ def test_a_transaction_that_is_overtaken_is_decided_again_for_half_a_second(
 
     with postgresql.connect("shared") as blocker, ThreadPoolExecutor(2) as pool:
         blocker.autocommit = False
-        # The first to come waits here, with the item changed; the other waits for it.
+        # The first commit waits here with the item changed; the other one waits for the first.
         blocker.execute("LOCK TABLE partita_commits IN EXCLUSIVE MODE")
         ahead: Future[Any] = pool.submit(first.update_item, **change)
         wait_for_commits(postgresql, "shared", 1)
@@ -176,7 +176,7 @@ def test_a_primary_whose_heartbeat_stands_still_answers_nothing(postgresql: Post
         client.put_item(TableName=table, Item=item("a", n=1))
         with postgresql.connect("heartbeat") as blocker:
             blocker.autocommit = False
-            # As a commit that waits for a standby which has left.
+            # Like a commit that waits for a standby that is gone.
             blocker.execute("SELECT 1 FROM partita_heartbeat FOR UPDATE")
             time.sleep(3.5)
             reading = pool.submit(number, client, table, "a", "n")

@@ -72,7 +72,7 @@ def _fail_over(pair: Pair, rounds: int) -> None:
 
 @pytest.mark.soak
 def test_a_commit_that_only_the_primary_has_is_not_acknowledged(pair: Pair) -> None:
-    """PostgreSQL ends its wait for a lost standby when it is told to, and warns of it."""
+    """If an administrator cancels the wait for a standby, PostgreSQL commits with a warning."""
     url = pair.url("failing")
     assert processes.run("storage", "init", url).returncode == 0
     with processes.starting() as start, ThreadPoolExecutor(1) as pool:
@@ -101,14 +101,14 @@ def test_a_commit_that_only_the_primary_has_is_not_acknowledged(pair: Pair) -> N
         pair.primary.kill()
         until(partial(_starts, standby))
         pair.promote()
-        # The new primary has never heard of it, so it is decided again.
+        # The new primary does not have the commit, so it is decided again.
         putting.result()
         assert until(partial(_number_when_back, client, table)) == 2
     assert processes.run("storage", "check", pair.url("failing")).returncode == 0
 
 
 def _number_when_back(client: Any, table: str) -> int | None:
-    """Connections to the old primary are still being replaced."""
+    """The number, or None while connections to the old primary are being replaced."""
     try:
         return number(client, table, "a", "n")
     except ClientError as error:
@@ -117,7 +117,7 @@ def _number_when_back(client: Any, table: str) -> int | None:
 
 
 def _starts(server: PostgreSQL) -> bool:
-    """Not while processes of a killed one are still there."""
+    """True if the server started: it cannot while processes of the killed one still exist."""
     try:
         server.start()
     except psycopg.OperationalError:
@@ -126,7 +126,7 @@ def _starts(server: PostgreSQL) -> bool:
 
 
 class Transfers:
-    """Money moves between accounts, in transactions, until the block ends."""
+    """Moves money between accounts, in transactions, until the block ends."""
 
     def __init__(self, clients: list[Any], table: str) -> None:
         self._is_over = threading.Event()

@@ -42,7 +42,7 @@ Place = Callable[[Path], str]
 
 @pytest.fixture
 def place(postgresql: PostgreSQL, request: pytest.FixtureRequest) -> Place:
-    """The database that takes the place of a folder."""
+    """The database that replaces a data folder."""
     urls: dict[Path, str] = {}
 
     def url_of(folder: Path) -> str:

@@ -1,4 +1,4 @@
-"""PostgreSQL and servers are killed: nothing acknowledged is lost, and everything goes on."""
+"""PostgreSQL and servers are killed: nothing acknowledged is lost, and requests work again."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STREAMED = {"StreamSpecification": {"StreamEnabled": True, "StreamViewType": "KE
 
 
 class Writers:
-    """Each counts an item of its own up, and notes what was acknowledged."""
+    """Clients that each increment an item of their own, and count acknowledged increments."""
 
     def __init__(self, clients: list[Any], table: str) -> None:
         self.acknowledged = [0] * len(clients)
@@ -46,7 +46,7 @@ class Writers:
             thread.join()
 
     def wait_for(self, more: int) -> None:
-        """Until each has written so much more."""
+        """Wait until each client has made so many more increments."""
         wanted = [count + more for count in self.acknowledged]
         deadline = time.monotonic() + MOVES_SECONDS_MAX
         while any(have < want for have, want in zip(self.acknowledged, wanted, strict=True)):
@@ -125,7 +125,7 @@ def test_leadership_moves_when_the_leader_is_killed(postgresql: PostgreSQL) -> N
 
 
 def _has_rows_of_deleted_tables(postgresql: PostgreSQL, database: str) -> bool:
-    """Space 06 is what waits to be removed in the background."""
+    """True if leftovers (key space 06) still wait to be removed in the background."""
     connection = postgresql.connect(database)
     try:
         found = connection.execute("SELECT 1 FROM partita_rows WHERE substr(key, 1, 1) = '\\x06'")
@@ -179,7 +179,7 @@ def test_a_server_says_once_that_its_database_is_away_and_goes_on_or_stops_when_
         assert [line.partition(" used")[0].split()[-2:] for line in lines.splitlines()] in (
             [["cannot", "be"], ["can", "be"]],
             [["cannot", "be"], ["can", "be"], ["cannot", "be"]],
-            # It led, and could not say that it no longer does.
+            # The leader could not release its lease.
             [["cannot", "be"], ["can", "be"], ["by", "itself."]],
         ), lines
 
@@ -196,7 +196,7 @@ def _wait_for_a_put(client: Any, table: str) -> None:
 
 
 class RetryingWriter:
-    """Counts an item up, one after the other through whichever server answers."""
+    """Increments an item, each time through a server that answers."""
 
     def __init__(self, clients: list[Any], table: str, name: str) -> None:
         self.acknowledged = 0
@@ -243,7 +243,7 @@ class RetryingWriter:
 def test_ten_servers_are_killed_and_clients_go_on_with_the_others(
     postgresql: PostgreSQL, seed: int
 ) -> None:
-    """Nothing is lost or done twice, no job is stuck, and somebody leads within seconds."""
+    """Nothing is lost or done twice, no job is stuck, and a server leads again within seconds."""
     database = f"retried_{seed}"
     storage = storage_url(postgresql, database)
     assert processes.run("storage", "init", storage).returncode == 0

@@ -1,4 +1,4 @@
-"""The file system of the database has no room left."""
+"""The file system of PostgreSQL is full."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def small_disk(folder: Path) -> Iterator[Path]:
 
 
 def _fill(file: Path) -> None:
-    """With whatever still fits."""
+    """Fill the file system."""
     with file.open("wb", buffering=0) as ballast:
         try:
             while ballast.write(bytes(4096)):
@@ -46,7 +46,7 @@ def _fill(file: Path) -> None:
 
 
 def _put_until_refused(client: Any, table: str) -> int:
-    """How many large items were put before one was refused."""
+    """The number of large items that were put before one was refused."""
     for place in range(1000):
         large = {**item(f"large{place}", n=place), "text": {"S": os.urandom(50_000).hex()}}
         try:

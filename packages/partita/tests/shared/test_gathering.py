@@ -1,4 +1,4 @@
-"""Requests that wait share round trips: reads one query, writes one transaction and one sync."""
+"""Waiting requests share round trips: reads a query, writes a transaction and its sync."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from testkit.servers.shared_storage import storage_url
 
 REQUESTS = 30
 SHARED_MAX = REQUESTS // 2
-"""There are three rounds at a time, and a busy machine may send requests over several of them."""
+"""Three rounds run at a time, and on a busy machine the requests may be spread over them."""
 
 
 class Site(NamedTuple):
@@ -29,7 +29,7 @@ class Site(NamedTuple):
 
 @pytest.fixture(scope="module")
 def site(postgresql: PostgreSQL) -> Iterator[Site]:
-    """A server so far from its database that requests come while others wait."""
+    """A server with a slow connection to its database: requests arrive while others wait."""
     storage = storage_url(postgresql, "gathered")
     assert processes.run("storage", "init", storage).returncode == 0
     with (

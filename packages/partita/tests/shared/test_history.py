@@ -27,7 +27,7 @@ REFUSED = {
 
 
 class Clients:
-    """Append and read until the block ends, each through whichever server answers."""
+    """Clients that append and read until the block ends, through a server that answers."""
 
     def __init__(self, clients: list[Any], table: str, threads: int, seed: int) -> None:
         self.history: list[Operation] = []
@@ -102,7 +102,7 @@ class Clients:
 
 
 class Registers(Clients):
-    """Each value is written over the one that the writer has read, so that they make a chain."""
+    """Writes that form a chain: each value replaces the one that the writer has read."""
 
     def __init__(self, clients: list[Any], table: str, threads: int, seed: int) -> None:
         super().__init__(clients, table, threads, seed)
@@ -131,7 +131,7 @@ class Registers(Clients):
         return self._values_of(client, keys)
 
     def _values_of(self, client: Any, keys: list[str]) -> dict[str, list[int]]:
-        """All values that each register has had, up to the one that is read."""
+        """All values that each register had, up to the one that is read."""
         gets = [{"Get": {"TableName": self._table, "Key": item(f"register {k}")}} for k in keys]
         if len(gets) == 1:
             found = [client.get_item(**gets[0]["Get"], ConsistentRead=True)]

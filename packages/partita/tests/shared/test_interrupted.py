@@ -1,4 +1,4 @@
-"""Copies and restores that are killed at any moment go on when they are run again."""
+"""Copies and restores that are killed at any moment continue when they are run again."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .test_faults import Writers
 from .test_recovery import numbers, recovering, transfers
 
 KILLS, KILLS_MIN, KILLS_MAX = 6, 3, 40
-"""In a run that had all to do; those that go on have less."""
+"""The number of kills of a whole run; runs that continue have less to do."""
 KILL_SECONDS_MAX = 60
 ROWS = 40
 
@@ -47,7 +47,7 @@ def started(*arguments: str | Path) -> subprocess.Popen[str]:
 
 @contextmanager
 def running(*arguments: str | Path) -> Iterator[subprocess.Popen[str]]:
-    """A command that is killed with the end of the block, unless it has ended before."""
+    """A command that is killed at the end of the block, unless it has ended before."""
     process = started(*arguments)
     try:
         yield process
@@ -57,8 +57,8 @@ def running(*arguments: str | Path) -> Iterator[subprocess.Popen[str]]:
 
 
 def run_killed(proxy: Proxy, step: int, *arguments: str | Path) -> tuple[int, str]:
-    """Run a command until it comes to its end, killed in the middle of a round trip each time, a
-    step later than before; how often it was killed, and what it said when it was not."""
+    """Run a command until it completes, killing it in the middle of a round trip, each time one
+    step later. Returns how often it was killed, and the output of the complete run."""
     for kills in range(KILLS_MAX):
         proxy.stop_after(1 + kills * step)
         process = started(*arguments)
@@ -80,14 +80,14 @@ def through(proxy: Proxy, postgresql: PostgreSQL, url: str) -> str:
 
 
 def filled(client: Any) -> tuple[str, float]:
-    """A table with a past, a backup and a stream; and a moment of its past."""
+    """A table with a past, a backup and a stream; and a time in its past."""
     spec = {"StreamEnabled": True, "StreamViewType": "NEW_IMAGE"}
     table = create(client, StreamSpecification=spec)
     recovering(client, table)
     for place in range(ROWS):
         client.put_item(TableName=table, Item=item(f"k{place}", n=place))
     backed_up(client, table)
-    # Moments are told in whole seconds.
+    # Recovery times are given in whole seconds.
     moment = time.time() + 1.0
     time.sleep(2.1)
     client.delete_item(TableName=table, Key=item("k0"))
@@ -134,7 +134,7 @@ def test_a_restore_that_was_killed_goes_on(postgresql: PostgreSQL, tmp_path: Pat
 
 
 def archived(postgresql: PostgreSQL, database: str) -> Any:
-    """How many files of each kind, and how many bytes."""
+    """The number of files of each kind, and their bytes."""
     with postgresql.connect(database) as connection:
         return connection.execute(
             """SELECT split_part(name, '/', 1), count(*), sum(octet_length(content))
@@ -239,7 +239,7 @@ def test_a_copy_that_hangs_ends_when_another_has_begun(
     folder, storage = tmp_path / "data", storage_url(postgresql, "taken_over")
     with folder_with_a_past(folder):
         pass
-    # Whoever reads a folder has it for itself.
+    # A folder can only be opened by one process at a time.
     shutil.copytree(folder, tmp_path / "same")
     run("storage", "init", storage)
     with (

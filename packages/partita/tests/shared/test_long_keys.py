@@ -1,4 +1,4 @@
-"""Sort keys of any bytes, also those that are longer in storage than PostgreSQL's index takes."""
+"""Sort keys of any bytes, also if they are too long for an index of PostgreSQL."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_sort_keys_full_of_zero_bytes_keep_their_order_in_tables_and_indexes(
         GlobalSecondaryIndexes=[INDEX],
         BillingMode="PAY_PER_REQUEST",
     )
-    # Keys that differ only behind what PostgreSQL would take of them, some shorter ones between.
+    # Keys that differ only after the part that PostgreSQL could index, and shorter ones between.
     sort_keys = sorted(
         [bytes(SORT_KEY_BYTES_MAX - 1) + bytes([last]) for last in range(1, 40)]
         + [bytes(length) for length in (1, 500, 1000)]

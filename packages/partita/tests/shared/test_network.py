@@ -1,4 +1,4 @@
-"""The network between servers and PostgreSQL is cut, slow and half open."""
+"""The network between servers and PostgreSQL is cut, slow, or half open."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_cut_network_loses_nothing_acknowledged(site: Site) -> None:
 def test_a_commit_without_an_answer_is_found_out_and_counts_once(
     site: Site, *, has_come: bool
 ) -> None:
-    """Its outcome is unknown to the server, which must neither lose it nor do it twice."""
+    """The server does not know the outcome: it must neither lose the write nor repeat it."""
     key = f"counted {has_come}"
     count_up = {
         "TableName": site.table,
@@ -69,7 +69,7 @@ def test_a_commit_without_an_answer_is_found_out_and_counts_once(
         "ExpressionAttributeValues": {":one": {"N": "1"}},
     }
     site.clients[0].update_item(**count_up)
-    # It goes out with its COMMIT. What sums counts has one too, but no token.
+    # The token is sent together with the COMMIT. Summing counts also commits, but without a token.
     site.proxy.stop_at(_TOKEN.sql, is_passed=has_come)
     with ThreadPoolExecutor(1) as pool:
         counting = pool.submit(site.clients[0].update_item, **count_up)

@@ -1,4 +1,4 @@
-"""The pages about servers: what they say of tables is what is stored."""
+"""Pages of servers show tables as they are stored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Patroni replaces a leader that is killed under load: nothing that was acknowledged is lost."""
+"""Patroni replaces a leader that is killed under load; nothing acknowledged is lost."""
 
 from __future__ import annotations
 

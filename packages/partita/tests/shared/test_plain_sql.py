@@ -1,4 +1,4 @@
-"""What is said to PostgreSQL is plain SQL, so that poolers and what speaks its protocol keep it.
+"""Statements are plain SQL, which poolers and engines with PostgreSQL's protocol can run.
 
 ADR 7 lists what is avoided, and why.
 """

@@ -1,4 +1,4 @@
-"""What PostgreSQL plans for a small table is not kept when the table has grown."""
+"""A query plan made for a small table is not kept when the table has grown."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_keys_are_looked_up_by_the_index_although_the_table_was_small_at_first(
 
 
 async def _scans(url: str) -> Sequence[int]:
-    """How often each fetch has read the whole table."""
+    """The number of sequential scans of each fetch."""
     wanted = FetchPlan([number.to_bytes(8, "big") for number in range(64)], [], [], [])
     counts = []
     async with connected(url) as connection:

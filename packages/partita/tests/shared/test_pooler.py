@@ -1,4 +1,4 @@
-"""A pooler in transaction mode between servers and PostgreSQL: no connection keeps anything."""
+"""A pooler in transaction mode between servers and PostgreSQL: sessions keep no state."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from testkit.servers.shared_storage import storage_url
 
 START_SECONDS_MAX = 20
 POOL_SIZE = 3
-"""Fewer than servers have connections: each transaction gets another one."""
+"""Less than the servers' connections, so that each transaction may get another one."""
 SETTINGS = """
 [databases]
 pooled = host=127.0.0.1 port={port} dbname=pooled user={user} password='{password}'

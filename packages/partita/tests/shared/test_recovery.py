@@ -39,7 +39,7 @@ def recovering(client: Any, table: str) -> None:
 
 @contextmanager
 def transfers(clients: list[Any], table: str) -> Iterator[None]:
-    """Every server moves units between two items, in transactions, meanwhile."""
+    """Lets every server move units between two items, in transactions, during the block."""
     is_over = threading.Event()
 
     def transfer(client: Any, source: str, target: str) -> None:
@@ -58,7 +58,7 @@ def transfers(clients: list[Any], table: str) -> Iterator[None]:
             try:
                 client.transact_write_items(TransactItems=moved)
             except client.exceptions.TransactionCanceledException:
-                # Another server has been quicker: the next one is as good.
+                # Another server was faster: try the next transfer.
                 continue
 
     threads = [
@@ -105,7 +105,7 @@ def test_a_table_is_restored_to_a_moment_between_writes_of_two_servers(clients: 
         ExpressionAttributeValues={":n": {"N": "2"}},
     )
     second.delete_item(TableName=table, Key=item("before"))
-    # Moments are told in whole seconds.
+    # Recovery times are given in whole seconds.
     moment = time.time() + 1.0
     time.sleep(2.1)
     first.put_item(TableName=table, Item=item("kept", n=3))
@@ -159,7 +159,7 @@ def test_a_table_is_exported_and_imported(clients: list[Any]) -> None:
 def test_a_bulk_operation_goes_on_beside_all_writes_and_every_server_sees_how_far(
     postgresql: PostgreSQL, clients: list[Any], bucket: Path
 ) -> None:
-    """Its commits take the shared lock of the catalog, as those of requests do."""
+    """Commits of the load take the shared lock of the catalog, like those of requests."""
     first, second, third = clients
     table = create(first)
     recovering(first, table)

@@ -1,4 +1,6 @@
-"""`--storage-reads`: a replica answers what may be old, and nobody's time runs backwards."""
+"""`--storage-reads`: a replica answers eventually consistent reads, and no client goes back in
+time.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,7 @@ def test_reads_that_may_be_old_are_answered_by_the_replica(site: Site) -> None:
 
 
 def test_a_client_never_sees_less_than_before_while_the_replica_stands_still(site: Site) -> None:
-    """The standby has what was committed, and does not show it."""
+    """The standby has received the commit, but does not replay it."""
     assert site.pair.standby is not None
     writer, reader = site.server.client(), site.server.client()
     writer.put_item(TableName=site.table, Item=item("b", n=1))
@@ -61,7 +63,7 @@ def test_a_client_never_sees_less_than_before_while_the_replica_stands_still(sit
             assert _old_number(writer, site.table, "b") == 2
             assert number(reader, site.table, "b", "n") == 2
             assert _old_number(reader, site.table, "b") == 2
-            # Who has seen nothing yet may be told what the replica has.
+            # A new client may read the old state of the replica.
             assert _old_number(site.server.client(), site.table, "b") in (1, 2)
             time.sleep(2.5)
             assert _metric(site, "partita_storage_reads_lag_seconds") > 0.5
@@ -83,7 +85,7 @@ def test_the_primary_answers_while_the_replica_is_away(site: Site) -> None:
 
 
 def _wait_for_replica(site: Site, key: str, expected: int) -> None:
-    """Until somebody who has seen nothing is told what is expected, by the replica."""
+    """Wait until the replica answers a new client with the expected number."""
     deadline = time.monotonic() + REPLICA_SECONDS_MAX
     name = 'partita_storage_reads_total{from="replica"}'
     while True:

@@ -1,4 +1,4 @@
-"""Three servers on one database: nothing is lost, and each sees what the others acknowledged."""
+"""Three servers on one database: nothing is lost, and each reads what others acknowledged."""
 
 from __future__ import annotations
 
@@ -254,7 +254,7 @@ def test_a_token_in_use_on_another_server_is_a_transaction_in_progress(
 
     with postgresql.connect("shared") as blocker, ThreadPoolExecutor(3) as pool:
         blocker.autocommit = False
-        # Nobody's commit gets past it: all of them are under way at once.
+        # No commit gets past this lock: all of them are in progress at once.
         blocker.execute("LOCK TABLE partita_commits IN EXCLUSIVE MODE")
         under_way = [pool.submit(transact, client) for client in clients]
         wait_for_commits(postgresql, "shared", len(clients))
@@ -302,7 +302,7 @@ def test_writes_to_one_item_collection_from_several_servers_do_not_conflict(
 
     with ThreadPoolExecutor(6) as pool:
         list(pool.map(write, range(6)))
-    # The sizes are checked when all tests are done: `partita storage check`.
+    # `partita storage check` checks the sizes after all tests.
     found = client.query(
         TableName="collections",
         IndexName="by-other",
@@ -369,7 +369,7 @@ def test_what_a_companion_writes_counts_only_under_the_token_of_the_leader(
     for operation, parameters in late.items():
         with pytest.raises(ClientError) as refused:
             getattr(former, operation)(TableName=table, **parameters)
-        assert "Another server leads" in refused.value.response["Error"]["Message"]
+        assert "Another server has become the leader" in refused.value.response["Error"]["Message"]
     assert number(clients[2], table, "a", "n") == 1
 
 

@@ -1,4 +1,4 @@
-"""`partita storage`, and starts that are refused in one sentence."""
+"""`partita storage`, and servers that refuse to start with one sentence."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def url(postgresql: PostgreSQL) -> str:
 
 @pytest.fixture(params=[False, True], ids=["fetched", "at_rest"])
 def open_engine(request: pytest.FixtureRequest, postgresql: PostgreSQL, url: str) -> Open:
-    """Empty, for each test."""
+    """An empty engine for each test."""
     postgresql.execute("TRUNCATE partita_rows", "engine")
     return lambda folder: PostgresqlEngine(url, is_at_rest=request.param)
 

@@ -1,4 +1,4 @@
-"""Streams of a table that three servers write to."""
+"""The stream of a table that three servers write to."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_a_reader_misses_nothing_and_sees_each_item_in_order(
     turns = cycle(all_streams)
     while sum(map(len, seen.values())) < 3 * 80 and time.monotonic() < deadline:
         for place, iterator in enumerate(iterators):
-            # Each page of another server.
+            # Each page is read from another server.
             page = next(turns).get_records(ShardIterator=iterator)
             iterators[place] = page["NextShardIterator"]
             for record in page["Records"]:
@@ -43,7 +43,7 @@ def test_a_reader_misses_nothing_and_sees_each_item_in_order(
 
 
 def _write(client: Any, table: str) -> None:
-    """Count up four items that the other servers count up too."""
+    """Increment four items that the other servers increment too."""
     for turn in range(80):
         client.update_item(
             TableName=table,

@@ -1,4 +1,4 @@
-"""A database that answers, and cannot be used: clients may try again, an operator hears why."""
+"""A database that answers but cannot be used: clients may retry, and the log says why."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Site(NamedTuple):
 
 @pytest.fixture(scope="module")
 def site(postgresql: PostgreSQL) -> Iterator[Site]:
-    """As a role without any rights of a superuser."""
+    """A server that connects as a role without superuser rights."""
     postgresql.execute(
         f"DROP ROLE IF EXISTS {ROLE}; CREATE ROLE {ROLE} LOGIN PASSWORD '{PASSWORD}'", "postgres"
     )

@@ -1,4 +1,4 @@
-"""Two versions of Partita on one database: servers are replaced one by one, then its tables."""
+"""Two versions of Partita on one database: servers are upgraded one by one, then the schema."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from testkit.servers.database_servers import PostgreSQL
 from testkit.servers.shared_storage import storage_url
 
 LAST_WITH_SCHEMA_1 = "e428226"
-"""The commit before there were tables for recovery."""
+"""The last commit without tables for recovery."""
 BACK_TO_SCHEMA_1 = """
     DROP TABLE partita_archive, partita_recovery; UPDATE partita_format SET version = 1"""
 
@@ -33,7 +33,7 @@ def _refusal(client: Any, table: str) -> str:
 
 @contextmanager
 def writing(client: Any, table: str) -> Iterator[None]:
-    """Count up meanwhile; none of it may fail."""
+    """Increments an item during the block; no increment may fail."""
     is_over = threading.Event()
     counted: list[Any] = []
 

@@ -1,4 +1,4 @@
-"""Everything that the wire suite says holds over PostgreSQL too, each request at another server.
+"""The wire suite passes over PostgreSQL too, with each request sent to the next server.
 
 In pieces of some minutes: `pytest -m soak tests/shared/test_wire.py -k piece4`.
 """
@@ -21,7 +21,7 @@ OF_ONE_SERVER = (
     "test_the_endpoint_is_the_one_that_was_asked",
     "test_what_was_counted_is_at_a_page_without_a_signature",
 )
-"""Each server names its own address, and counts contributors for itself."""
+"""Tests that do not apply: each server names its own address, and counts its own contributors."""
 
 
 @pytest.mark.soak

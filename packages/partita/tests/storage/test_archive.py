@@ -1,4 +1,4 @@
-"""The archive: what somebody relies on is safe after the next sync, whoever wrote it."""
+"""The archive: after a sync, files are durable that `has` has confirmed, whoever wrote them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from partita.database.storage.archive import SYNCED_SECONDS, FolderArchive
 
 @pytest.fixture
 def synced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The names of what was synced."""
+    """Collects the names of synced files."""
     names: list[str] = []
     monkeypatch.setattr(archive, "sync", lambda path: names.append(path.name))
     return names

@@ -1,4 +1,4 @@
-"""Branches: engines that begin with what another holds, and then go their own ways."""
+"""Branches: engines that begin with the state of another one, and are independent afterwards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""XAES-256-GCM as C2SP publishes it."""
+"""XAES-256-GCM against the test vectors of C2SP."""
 
 from __future__ import annotations
 

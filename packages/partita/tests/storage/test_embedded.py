@@ -1,4 +1,4 @@
-"""A write-ahead log in front of the tree: a commit is there again, whatever was cut short."""
+"""The embedded engine: commits survive a crash at any point of log, checkpoint and tree."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ EVERYTHING = (b"", b"\xff" * 8)
 
 
 CHECKPOINT_BYTES = 2000
-"""So that a few commits are enough for a checkpoint."""
+"""A size at which a few commits cause a checkpoint."""
 
 
 def commit(engine: EmbeddedEngine, changes: Changes) -> None:
@@ -51,7 +51,7 @@ def shown(engine: EmbeddedEngine) -> dict[bytes, bytes]:
 
 
 def left_behind(folder: Path, copy: Path) -> dict[bytes, bytes]:
-    """What a process that died now would leave, read by the next one and by `check`."""
+    """The state after a crash at this moment, as the next process and a check read it."""
     copytree(folder, copy)
     with open_for_reading(copy) as snapshot:
         read = dict(snapshot.range(*EVERYTHING))
@@ -127,7 +127,7 @@ def cut(path: Path, end: int) -> None:
 
 
 def log_with(path: Path, count: int) -> list[int]:
-    """Where each of so many records ends."""
+    """The offsets at which the records end."""
     log = WriteAheadLog(path, read_log(path))
     log.begin(1)
     ends = []
@@ -175,7 +175,7 @@ def test_a_beginning_that_has_become_zeros_is_damage(tmp_path: Path) -> None:
 
 
 def test_the_form_of_the_file_is_that_of_older_versions(tmp_path: Path) -> None:
-    """Written here by hand: a data folder of an older version must open."""
+    """The log is written by hand: data folders of earlier versions must open."""
     header = struct.pack("<8sQ8sI", b"partita1", 3, b"8 bytes.", 1)
     changes = struct.pack("<II", 3, 5) + b"key" + b"value" + struct.pack("<II", 4, 0xFFFFFFFF)
     payload = changes + b"gone"
@@ -205,7 +205,7 @@ def test_records_of_an_earlier_generation_are_not_taken_for_new_ones(tmp_path: P
 def test_a_large_log_is_truncated_only_after_the_disk_knows_that_it_is_cleared(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its first records without its last ones, over a tree that has both, would undo the last."""
+    """Replaying the first records alone, over a tree that has all, would undo the last ones."""
     path = tmp_path / "journal.0"
     log = WriteAheadLog(path, read_log(path))
     log.begin(2)
@@ -327,7 +327,7 @@ def test_pages_of_a_scan_are_those_of_a_dict_while_checkpoints_begin_and_end(
 
 
 class Watch:
-    """A stopwatch on which every look takes its time."""
+    """A stopwatch that advances with every call."""
 
     def __init__(self) -> None:
         self.seconds = self.look_seconds = 0.0
@@ -369,7 +369,7 @@ def test_a_relaxed_engine_begins_with_what_a_durable_one_left(tmp_path: Path) ->
 
 @pytest.fixture
 def failing_sync(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bool]]:
-    """Syncs of logs fail while the list has a member."""
+    """Makes syncs of logs fail while the list is not empty."""
     faults: list[bool] = []
     sync = os.fdatasync
 
@@ -405,7 +405,7 @@ def test_a_commit_whose_sync_failed_does_not_come_back(
 def test_no_checkpoint_begins_on_a_log_that_is_in_doubt(
     tmp_path: Path, failing_sync: Iterator[list[bool]]
 ) -> None:
-    """After a power failure it might have the refused commit, under others that knew nothing."""
+    """After a power failure, the refused commit might be in the log before later ones."""
     faults = next(failing_sync)
     engine = EmbeddedEngine(tmp_path, checkpoint_bytes=CHECKPOINT_BYTES)
     commit(engine, {b"a": b"1"})

@@ -32,7 +32,7 @@ def open_memory(folder: Path) -> Engine:
 
 
 def open_branch(folder: Path) -> Engine:
-    """Over two layers whose every pair has been deleted again, so that it too begins empty."""
+    """A branch over two layers whose pairs are all deleted, so that it begins empty, too."""
     below = BranchEngine()
     committed(below, {b"a": b"below", b"b": b"below", b"k" * 600: b"below"})
     middle = below.branch()
@@ -50,7 +50,7 @@ ENGINES: dict[str, OpenEngine] = {**FOLDERS, "memory": open_memory, "branch": op
 
 @pytest.fixture(params=FOLDERS)
 def open_engine(request: pytest.FixtureRequest) -> OpenEngine:
-    """Of the engines that keep a folder."""
+    """The engines with a folder."""
     return FOLDERS[request.param]
 
 
@@ -85,7 +85,7 @@ changes = st.dictionaries(keys, st.none() | st.binary(max_size=12), max_size=12)
 
 
 class Model:
-    """What an engine must be: a dict whose keys are read in order."""
+    """Compares an engine with a dict that is read in key order."""
 
     def __init__(self) -> None:
         self.pairs: dict[bytes, bytes] = {}

@@ -27,11 +27,11 @@ WAIT_SECONDS = 60.0
 
 
 class Refused(RequestError):
-    """The write itself was refused."""
+    """Raised by a write that is refused."""
 
 
 class Lost(RequestError):
-    """The commit that the write waited for was lost."""
+    """The error of a write whose commit was lost."""
 
 
 class FakeEngine:
@@ -85,7 +85,7 @@ class FakeEngine:
 
 
 class Bench:
-    """A group commit over a fake engine, with a loop that a test turns by hand."""
+    """A group commit over a fake engine, with an event loop that the test steps by hand."""
 
     def __init__(self) -> None:
         self.engine = FakeEngine()
@@ -124,12 +124,12 @@ class Bench:
         return found[0]
 
     def turn(self) -> None:
-        """Turns of the loop until nothing is due, without waiting for the disk."""
+        """Runs the loop until nothing is due, without waiting for the disk."""
         while self.soon:
             self.soon.popleft()()
 
     def finish_commit(self) -> None:
-        """Wait until the writer thread has done one commit, and hear of it."""
+        """Waits until the writer thread has made one commit, and reports it to the loop."""
         self.engine.let_one_commit_through()
         self.from_thread.get(timeout=WAIT_SECONDS)()
 
@@ -433,7 +433,7 @@ def test_closing_keeps_what_was_gathered(bench: Bench) -> None:
 
 
 class MoodyEngine(FakeEngine):
-    """Sometimes it waits for the disk and sometimes not, and sometimes it may fail."""
+    """An engine that waits for the disk at random, and fails at random."""
 
     def __init__(self, random: Random, failures: float) -> None:
         super().__init__()
@@ -450,7 +450,7 @@ class MoodyEngine(FakeEngine):
 
 
 class Count:
-    """Writes that each add one to a number, from a loop that does what is due in any order."""
+    """Writes that each increment a number; the loop runs due calls in random order."""
 
     KEY = b"number"
 

@@ -1,4 +1,4 @@
-"""Changes in memory: in order like a sorted dict, and no read pays for what others wrote."""
+"""Overlays: sorted like a dict of sorted keys, and reads do not get slower with other writes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ overlays = st.dictionaries(short_keys, st.none() | st.binary(max_size=2), max_si
 
 
 class CountedKey(bytes):
-    """A key that knows how often keys have been compared."""
+    """A key that counts comparisons."""
 
     comparisons = 0
 
@@ -43,7 +43,7 @@ def few_comparisons() -> Iterator[None]:
 
 @pytest.fixture
 def busy() -> Overlay:
-    """Twenty thousand new keys of table 5, and one of table 7."""
+    """An overlay with 20,000 keys of table 5, and one of table 7."""
     random = Random(1)
     overlay = Overlay({})
     overlay.update({CountedKey(b"5" + random.randbytes(12)): b"" for _ in range(NEW_KEYS)})

@@ -1,4 +1,4 @@
-"""Write batches: what is rolled back to a savepoint was never there."""
+"""Write batches: rolling back to a savepoint undoes everything after it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KEYS = (b"a", b"b", b"c")
 
 
 class Commits:
-    """A group commit over memory, where `a` and `b` are committed and `c` is not there."""
+    """A group commit in memory with the keys `a` and `b`, and without `c`."""
 
     def __init__(self) -> None:
         self.engine = BranchEngine()

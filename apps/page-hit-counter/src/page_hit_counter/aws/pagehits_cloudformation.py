@@ -17,9 +17,8 @@ from partita_services.cloudformation_resources import (
     Resource,
     allow,
     arn,
-    log_group,
+    lambda_function,
     logical_id,
-    may_log,
     parameter,
     role,
     table,
@@ -92,12 +91,18 @@ def _stream(name: str, shards: int) -> Resource:
 
 def _tables(settings: PageHitSettings) -> dict[str, Resource]:
     """Returns the same tables that the parts create where they run without AWS."""
-    requests = [*descriptions(settings), quarantine_description(settings.spam.quarantine_table)]
+    quarantine = settings.spam.quarantine_table
+    # Counts can be restored from the stream and the delivered files, but not what people have
+    # catalogued or decided.
+    recovered = {settings.assets_table, quarantine}
+    requests = [*descriptions(settings), quarantine_description(quarantine)]
     return {
         logical_id(description["TableName"]): table(
             description,
             TimeToLiveSpecification={"AttributeName": "expirationTime", "Enabled": True},
-            PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": False},
+            PointInTimeRecoverySpecification={
+                "PointInTimeRecoveryEnabled": description["TableName"] in recovered
+            },
         )
         for description in requests
     }
@@ -109,26 +114,17 @@ def _tables(settings: PageHitSettings) -> dict[str, Resource]:
 def _function(
     name: str, handler: str, statements: list[Resource], memory: int = 128
 ) -> dict[str, Resource]:
-    """Returns a function with its role and its log group."""
-    log = {"Fn::Sub": f"/aws/lambda/${{AWS::StackName}}-{name}"}
-    return {
-        name: {
-            "Type": "AWS::Lambda::Function",
-            "Properties": {
-                "FunctionName": {"Fn::Sub": f"${{AWS::StackName}}-{name}"},
-                "Runtime": RUNTIME,
-                "Handler": handler,
-                "MemorySize": memory,
-                "Timeout": 60,
-                "Role": {"Fn::GetAtt": [f"{name}Role", "Arn"]},
-                "Code": {"S3Bucket": {"Ref": "CodeBucket"}, "S3Key": {"Ref": "FunctionsKey"}},
-                "Environment": {"Variables": {"PAGEHITS_CONFIG": CONFIG}},
-                "LoggingConfig": {"LogGroup": {"Ref": f"{name}Log"}},
-            },
-        },
-        f"{name}Role": role("lambda.amazonaws.com", [*statements, may_log(f"{name}Log")]),
-        f"{name}Log": log_group(log),
-    }
+    return lambda_function(
+        name,
+        f"${{AWS::StackName}}-{name}",
+        "FunctionsKey",
+        statements,
+        Runtime=RUNTIME,
+        Handler=handler,
+        MemorySize=memory,
+        Timeout=60,
+        Environment={"Variables": {"PAGEHITS_CONFIG": CONFIG}},
+    )
 
 
 def _processor_permissions(settings: PageHitSettings) -> list[Resource]:

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from partita.errors import PartitaError
+from partita.foundation import child_process
 
 READY_SECONDS_MAX = 60.0
 STOP_SECONDS_MAX = 30.0
@@ -46,27 +47,22 @@ class SupervisedProcess:
 
     async def stop(self) -> None:
         self._is_stopping = True
-        if self._process is not None and self._process.returncode is None:
-            self._process.send_signal(signal.SIGTERM)
-            try:
-                await asyncio.wait_for(self._process.wait(), STOP_SECONDS_MAX)
-            except TimeoutError:
-                self._process.kill()
+        if self._process is not None:
+            await child_process.stop(self._process, STOP_SECONDS_MAX)
         if self._task is not None:
             await self._task
 
     async def _keep_running(self, ready: asyncio.Future[None]) -> None:
         loop = asyncio.get_running_loop()
-        pause = PAUSE_SECONDS
+        backoff = child_process.RestartBackoff(PAUSE_SECONDS, PAUSE_SECONDS_MAX)
         while not self._is_stopping:
             began = loop.time()
             await self._run(ready)
             if self._is_stopping:
                 return
             is_steady = loop.time() - began > STEADY_SECONDS
-            pause = PAUSE_SECONDS if is_steady else min(2 * pause, PAUSE_SECONDS_MAX)
             self._say(f"`partita {' '.join(self._arguments[:2])}` ended; starting it again.")
-            await asyncio.sleep(pause)
+            await asyncio.sleep(backoff.next_seconds(was_healthy=is_steady))
 
     async def _run(self, ready: asyncio.Future[None]) -> None:
         process = self._process = await asyncio.create_subprocess_exec(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
@@ -41,14 +40,15 @@ class Destinations:
             and self._sinks.find(arn) is None
         ):
             raise InvalidParameterValueException(
-                f"The destination {arn} is not there: name a function or a Kinesis stream, or give "
-                "it a sink in the settings of this server."
+                f"The destination {arn} does not exist: name a function or a Kinesis stream, or "
+                "give it a sink in the settings of this server."
             )
 
     async def send(self, destination: str, message: bytes, key: str) -> None:
         """Returns when the message has arrived; raises SendFailed when it has not."""
         if destination.startswith(URLS):
             await in_thread(partial(post, destination, message, SEND_SECONDS_MAX))
+        # Only triggers get here: the API checks that a destination is an ARN.
         elif not destination.startswith("arn:"):
             await append(self._folder / destination, message)
         elif function_arns.is_function(destination):
@@ -64,7 +64,3 @@ class Destinations:
 def _stream(arn: str) -> str | None:
     is_stream = arn.startswith("arn:") and ":kinesis:" in arn and KINESIS_STREAM in arn
     return arn.partition(KINESIS_STREAM)[2] if is_stream else None
-
-
-def moment(seconds: float, precision: str = "milliseconds") -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec=precision)[:-6] + "Z"

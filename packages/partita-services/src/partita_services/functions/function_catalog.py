@@ -18,11 +18,18 @@ from math import ceil
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from partita.client.record_table import aliases_of, version_sort, versions_of
 from partita.errors import FunctionNotFound
-from partita.foundation.server_settings import FunctionSettings as Setting
+from partita.foundation.server_settings import FunctionSettings
+from partita_services.background_tasks import BackgroundTasks
 from partita_services.functions import function_arns
 from partita_services.functions.function_arns import LATEST, QualifiedFunction
+from partita_services.functions.function_records import (
+    AliasRecord,
+    Configuration,
+    FunctionRecord,
+    VersionRecord,
+)
+from partita_services.functions.function_store import FUNCTIONS, FunctionStore
 from partita_services.functions.runtime.code_packages import CodePackages
 from partita_services.functions.runtime.function_pool import (
     IDLE_MAX,
@@ -31,17 +38,11 @@ from partita_services.functions.runtime.function_pool import (
 )
 from partita_services.functions.runtime.function_process import (
     FunctionLimits,
+    FunctionSpec,
     InvocationOutcome,
-    LoadedFunction,
 )
 from partita_services.functions.runtime.role_sessions import RoleSessions
-from partita_services.functions.storage.function_records import (
-    AliasRecord,
-    Configuration,
-    FunctionRecord,
-    VersionRecord,
-)
-from partita_services.functions.storage.function_store import FUNCTIONS, FunctionStore
+from partita_services.record_table import aliases_of, version_sort, versions_of
 
 GROUP = "partita.functions"
 ROLE = function_arns.role_arn(function_arns.OWN_ROLE)
@@ -71,12 +72,13 @@ class Invocation(NamedTuple):
 
 
 class FunctionCatalog:
-    """Of functions with the same name, that of the settings wins, then that of a package."""
+    """If several functions have the same name, the one in the settings wins, then that of a
+    package."""
 
     def __init__(
         self,
         store: FunctionStore,
-        settings: Iterable[Setting],
+        settings: Iterable[FunctionSettings],
         folder: Path,
         endpoint: str,
         now: float,
@@ -87,7 +89,8 @@ class FunctionCatalog:
         self._folder = folder
         self._endpoint = endpoint
         offered = [
-            Setting(name=point.name, handler=point.value) for point in entry_points(group=GROUP)
+            FunctionSettings(name=point.name, handler=point.value)
+            for point in entry_points(group=GROUP)
         ]
         self._settings = {setting.name: setting for setting in (*offered, *settings)}
         self._since = now
@@ -96,8 +99,7 @@ class FunctionCatalog:
         self._starts = asyncio.Lock()
         self._pools: dict[tuple[str, str], tuple[str, FunctionPool]] = {}
         """The pools by function and version, each with the revision that it runs."""
-        self._closing: set[asyncio.Task[None]] = set()
-        self._calls: set[asyncio.Task[Invocation]] = set()
+        self._background = BackgroundTasks()
         self._chance = random.Random()
 
     def is_of_settings(self, name: str) -> bool:
@@ -161,9 +163,10 @@ class FunctionCatalog:
     ) -> Invocation:
         """Call a function. It runs on when the caller goes away, as on Lambda."""
         version = await self.version(target)
-        call = asyncio.create_task(self._call(target, version, event, request_id, client_context))
-        self._calls.add(call)
-        call.add_done_callback(self._forget)
+        call = self._background.start(
+            self._call(target, version, event, request_id, client_context)
+        )
+        call.add_done_callback(_retrieve_error)
         return await asyncio.shield(call)
 
     async def _call(
@@ -182,12 +185,6 @@ class FunctionCatalog:
         outcome = await pool.call(event, request_id, **context)
         return Invocation(outcome, version.number)
 
-    def _forget(self, call: asyncio.Task[Invocation]) -> None:
-        """Retrieve the call's error. Otherwise asyncio logs it when nobody waited for the call."""
-        self._calls.discard(call)
-        if not call.cancelled():
-            call.exception()
-
     async def _pool(self, name: str, version: InvokedVersion) -> FunctionPool:
         place = (name, version.number)
         setting = self._settings.get(name)
@@ -198,6 +195,7 @@ class FunctionCatalog:
         revision = f"{version.configuration['RevisionId']} {version.concurrency} {key_id}"
         if (existing := self._pools.get(place)) is not None and existing[0] == revision:
             return existing[1]
+        # The code is unpacked here, which takes time.
         function = await self._described(name, version, session)
         # Another call may have made the pool during the await.
         if (existing := self._pools.get(place)) is not None:
@@ -211,7 +209,7 @@ class FunctionCatalog:
 
     async def _described(
         self, name: str, version: InvokedVersion, session: Mapping[str, str]
-    ) -> LoadedFunction:
+    ) -> FunctionSpec:
         configuration = version.configuration
         setting = self._settings.get(name)
         variables = configuration.get("Environment", {}).get("Variables", {})
@@ -233,20 +231,20 @@ class FunctionCatalog:
             own = {**session, **own}
         else:
             own = _with_session(own, session)
-        return LoadedFunction(
+        return FunctionSpec(
             name,
             configuration["Handler"] if setting is None else setting.handler,
             folder,
             configuration["Timeout"] if setting is None else setting.timeout_seconds,
             function_arns.function_arn(name),
-            {**self._surroundings(own, name, version), **trusted},
+            {**self._environment(own, name, version), **trusted},
             version.number,
             configuration["MemorySize"],
             variables,
             limits,
         )
 
-    async def surroundings(self, role: str | None) -> dict[str, str]:
+    async def environment_of(self, role: str | None) -> dict[str, str]:
         """The environment for functions and triggers of the settings: how to reach this server, and
         a session of their role. Without a role, keys in our own environment come first."""
         arn = function_arns.role_arn(role or function_arns.OWN_ROLE)
@@ -254,7 +252,7 @@ class FunctionCatalog:
         own = dict(os.environ)
         return self._addressed({**session, **own} if role is None else _with_session(own, session))
 
-    def _surroundings(
+    def _environment(
         self, own: Mapping[str, str], name: str, version: InvokedVersion
     ) -> dict[str, str]:
         return {
@@ -285,9 +283,7 @@ class FunctionCatalog:
             await pool.close()
             await self._packages.release(pool.folder)
 
-        closing = asyncio.create_task(close())
-        self._closing.add(closing)
-        closing.add_done_callback(self._closing.discard)
+        self._background.start(close())
 
     def forget(self, name: str, number: str | None = None) -> None:
         """Close the processes of a deleted function or version."""
@@ -301,15 +297,13 @@ class FunctionCatalog:
             await asyncio.sleep(REAP_SECONDS)
             pools = [pool for _, pool in self._pools.values()]
             latest = sorted((used for pool in pools for used in pool.idle_since()), reverse=True)
+            # Of all idle processes, those used last are kept, up to IDLE_MAX.
             since = asyncio.get_running_loop().time() - IDLE_SECONDS_MAX
             for pool in pools:
                 await pool.close_unused(max([since, *latest[IDLE_MAX - 1 : IDLE_MAX]]))
 
     async def close(self) -> None:
-        tasks = [*self._calls, *self._closing]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._background.close()
         await asyncio.gather(*(pool.close() for _, pool in self._pools.values()))
         self._packages.close()
 
@@ -322,12 +316,18 @@ def _with_session(own: Mapping[str, str], session: Mapping[str, str]) -> dict[st
     return {**{name: own[name] for name in own if not name.startswith("AWS_")}, **session}
 
 
+def _retrieve_error(call: asyncio.Task[Invocation]) -> None:
+    """Otherwise asyncio logs the error of a call that nobody waits for any more."""
+    if not call.cancelled():
+        call.exception()
+
+
 def not_found(name: str, qualifier: str = "") -> FunctionNotFound:
     suffix = "" if qualifier == LATEST else qualifier
     return FunctionNotFound(f"Function not found: {function_arns.function_arn(name, suffix)}")
 
 
-def _registered(setting: Setting, since: float) -> FunctionRecord:
+def _registered(setting: FunctionSettings, since: float) -> FunctionRecord:
     """A function of the settings, as the API shows it."""
     described = repr(setting).encode()
     configuration = {

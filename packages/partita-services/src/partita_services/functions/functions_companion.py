@@ -7,7 +7,6 @@ EventBridge Scheduler APIs.
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -19,6 +18,7 @@ from partita_services.functions.api.lambda_registry import LambdaApi
 from partita_services.functions.api.lambda_service import LambdaService
 from partita_services.functions.destinations import Destinations
 from partita_services.functions.function_catalog import FunctionCatalog
+from partita_services.functions.function_store import FunctionStore
 from partita_services.functions.invocation_queue import InvocationQueue
 from partita_services.functions.mappings.mapping_runner import Mappings
 from partita_services.functions.message_sinks import Sinks
@@ -28,7 +28,6 @@ from partita_services.functions.runtime.code_packages import CodePackages
 from partita_services.functions.runtime.role_sessions import RoleSessions
 from partita_services.functions.schedules.schedule_targets import ScheduleTargets
 from partita_services.functions.schedules.scheduler import Scheduler
-from partita_services.functions.storage.function_store import FunctionStore
 
 CONNECTIONS = 64
 
@@ -37,6 +36,7 @@ class FunctionsCompanion:
     def __init__(self, start: companion_frames.CompanionStart) -> None:
         settings, folder = start.settings, Path(start.folder)
         client = self._client = companion_main.client_of(start, CONNECTIONS)
+        # Schedules have a key of their own, with the rights of the Scheduler service.
         scheduling = self._scheduling = companion_main.client_of(
             replace(start, credentials=start.scheduler_credentials), CONNECTIONS
         )
@@ -58,6 +58,7 @@ class FunctionsCompanion:
             folder,
             system_clock,
         )
+        # What schedules send goes out with the key of schedules as well.
         sent_by_schedules = Destinations(Sinks(settings.sinks, folder, scheduling), folder)
         targets = ScheduleTargets(scheduling, catalog, queue, sent_by_schedules, start.operations)
         scheduler = Scheduler(
@@ -77,12 +78,11 @@ class FunctionsCompanion:
             start.may_upload,
         )
         self._api = LambdaApi(self._service)
-        self._reaping: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
         """Resume mappings, schedules and asynchronous invocations that were under way."""
         await self._store.prepare()
-        self._reaping = asyncio.create_task(self._service.catalog.reap())
+        self._service.background.start(self._service.catalog.reap())
         await self._service.queue.open()
         await self._service.mappings.open()
         await self._service.scheduler.open()
@@ -95,10 +95,7 @@ class FunctionsCompanion:
 
     async def close(self) -> None:
         service = self._service
-        tasks = [*service.under_way, *([self._reaping] if self._reaping else [])]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await service.background.close()
         await service.scheduler.close()
         await service.mappings.close()
         await service.queue.close()

@@ -18,17 +18,19 @@ import msgspec
 from partita.client import ClientError
 from partita.errors import RestError
 from partita.foundation.clock import Clock
+from partita_services.background_tasks import BackgroundTasks
 from partita_services.functions import function_arns
-from partita_services.functions.destinations import Destinations, moment
+from partita_services.functions.destinations import Destinations
 from partita_services.functions.function_arns import QualifiedFunction
 from partita_services.functions.function_catalog import FunctionCatalog, Invocation
-from partita_services.functions.message_sinks import SendFailed
-from partita_services.functions.storage.function_records import EventInvokeRecord, QueuedEvent
-from partita_services.functions.storage.function_store import (
+from partita_services.functions.function_records import EventInvokeRecord, QueuedEvent
+from partita_services.functions.function_store import (
     EVENTS,
     FunctionStore,
     event_invokes_of,
 )
+from partita_services.functions.message_sinks import SendFailed
+from partita_services.iso_time import iso_time
 
 logger = logging.getLogger(__name__)
 
@@ -59,11 +61,11 @@ class InvocationQueue:
         self._destinations = destinations
         self._clock = clock
         self._time_scale = time_scale
-        self._handling: set[asyncio.Task[None]] = set()
+        self._handling = BackgroundTasks()
 
     async def open(self) -> None:
         for event in await self._store.all(EVENTS, QueuedEvent):
-            self._handle_later(event)
+            self._handling.start(self._handle(event))
 
     async def add(self, target: QualifiedFunction, event: bytes, client_context: Any = None) -> str:
         """Returns when the event is on disk."""
@@ -78,24 +80,29 @@ class InvocationQueue:
             client_context=client_context,
         )
         await self._store.save(EVENTS, queued.id, queued)
-        self._handle_later(queued)
+        self._handling.start(self._handle(queued))
         return queued.id
-
-    def _handle_later(self, event: QueuedEvent) -> None:
-        handling = asyncio.create_task(self._handle(event))
-        self._handling.add(handling)
-        handling.add_done_callback(self._handling.discard)
 
     async def _handle(self, event: QueuedEvent) -> None:
         while True:
             try:
                 await self._handle_to_the_end(event)
+                # After the report was sent: a kill in between sends it twice, but never loses it.
                 await self._store.erase(EVENTS, event.id)
                 return
             except ClientError as error:
-                logger.error("The event %s for %s waits: %s", event.id, event.function, error)
+                logger.error(
+                    "The event %s for %s could not be handled, and is tried again: %s",
+                    event.id,
+                    event.function,
+                    error,
+                )
             except Exception:
-                logger.exception("The event %s for %s waits.", event.id, event.function)
+                logger.exception(
+                    "The event %s for %s could not be handled, and is tried again.",
+                    event.id,
+                    event.function,
+                )
             await asyncio.sleep(REST_SECONDS)
 
     async def _handle_to_the_end(self, event: QueuedEvent) -> None:
@@ -111,9 +118,11 @@ class InvocationQueue:
             try:
                 invocation = await self._invoke(event)
             except RestError as error:
+                # The function was deleted after the event was accepted.
                 if error.status == 404:
                     logger.warning("An event was dropped: %s", error.message)
                     return
+                # This is not an attempt, because the function was not called.
                 throttled += 1
                 event.due_at = self._clock() + min(
                     THROTTLED_SECONDS * 2.0**throttled, THROTTLED_SECONDS_MAX
@@ -183,15 +192,17 @@ class InvocationQueue:
                 await self._destinations.acting_for(role).send(destination, message, event.id)
             except SendFailed as error:
                 refusals += 1
-                logger.error("A record of %s waits: %s.", event.function, error)
+                logger.error(
+                    "The destination of %s did not accept a record; it is sent again: %s.",
+                    event.function,
+                    error,
+                )
                 await asyncio.sleep(min(SEND_SECONDS * 2.0**refusals, SEND_SECONDS_MAX))
             else:
                 return
 
     async def close(self) -> None:
-        for handling in self._handling:
-            handling.cancel()
-        await asyncio.gather(*self._handling, return_exceptions=True)
+        await self._handling.close()
 
 
 def _record(event: QueuedEvent, condition: str, invocation: Invocation | None, now: float) -> bytes:
@@ -199,7 +210,7 @@ def _record(event: QueuedEvent, condition: str, invocation: Invocation | None, n
     invocations")"""
     record: dict[str, Any] = {
         "version": "1.0",
-        "timestamp": moment(now),
+        "timestamp": iso_time(now),
         "requestContext": {
             "requestId": event.id,
             "functionArn": function_arns.function_arn(event.function, event.qualifier),

@@ -13,7 +13,6 @@ import uuid
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from copy import copy
-from datetime import UTC, datetime
 from functools import partial
 from http.client import HTTPException
 from pathlib import Path
@@ -24,9 +23,11 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from partita.client import Client, ClientError
 from partita.client.lambda_invoke import invoke
+from partita.foundation.clock import system_clock
 from partita.foundation.server_settings import SinkSettings
 from partita_services.functions import function_arns
 from partita_services.functions.runtime.function_worker import RESULT_BYTES_MAX
+from partita_services.iso_time import iso_time
 
 Result = TypeVar("Result")
 SEND_SECONDS_MAX = 60.0
@@ -78,6 +79,7 @@ class Sinks:
         it, which the server uses itself.
         """
         await self.check_right(sink)
+        # From here on with the server's own rights, not with those of the role.
         own = self.acting_for("")
         if sink.file is not None:
             await append(self._folder / sink.file, message)
@@ -125,7 +127,7 @@ def event_of_bus(
         "detail-type": detail_type,
         "source": source,
         "account": function_arns.ACCOUNT,
-        "time": time or datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "time": time or iso_time(system_clock(), "seconds"),
         "region": function_arns.REGION,
         "resources": list(resources),
         "detail": detail,
@@ -147,6 +149,7 @@ def _append(path: Path, line: bytes) -> None:
         with path.open("ab") as file:
             file.write(line + b"\n")
             file.flush()
+            # The caller deletes its copy of the message after this.
             os.fsync(file.fileno())
     except OSError as error:
         raise SendFailed(f"{path} could not be written: {error.strerror}") from error
@@ -171,6 +174,7 @@ async def in_thread(call: Callable[[], Result]) -> Result:
         with suppress(RuntimeError):
             loop.call_soon_threadsafe(step)
 
+    # Not an executor, whose threads Python joins at exit.
     Thread(target=run, name="partita-sending", daemon=True).start()
     return await future
 

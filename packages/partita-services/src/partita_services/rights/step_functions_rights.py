@@ -21,16 +21,12 @@ from partita.server.security.rights.requested_rights import (
     Rights,
     request_tags,
 )
+from partita_services.rights.lambda_rights import text_of
 
 PASSED_TO: Final = "states.amazonaws.com"
 _ARN: Final = re.compile(r"arn:aws[\w-]*:states:[\w-]*:\d*:(\w+):(.+)", re.DOTALL)
 _QUALIFIED: Final = re.compile(r"([^:]+):([^:]+)")
 ANY: Final = "*"
-
-
-def _text(request: Request, member: str) -> str | None:
-    value = request.get(member)
-    return value if isinstance(value, str) else None
 
 
 def _arn(service: DatabaseService, rest: str) -> str:
@@ -65,7 +61,7 @@ def _with_tags(keys: Keys, tags: dict[str, str]) -> Keys:
 
 
 def _passed_role(service: DatabaseService, request: Request) -> list[RequestedRight]:
-    return pass_role(service, _text(request, "roleArn"), PASSED_TO)
+    return pass_role(service, text_of(request, "roleArn"), PASSED_TO)
 
 
 def _on(operation: str, *members: str) -> Rights:
@@ -73,7 +69,7 @@ def _on(operation: str, *members: str) -> Rights:
     resources."""
 
     def rights(service: DatabaseService, request: Request) -> Sequence[RequestedRight]:
-        resource_arns = [arn for member in members if (arn := _text(request, member)) is not None]
+        resource_arns = [arn for member in members if (arn := text_of(request, member)) is not None]
         needs = []
         for arn in resource_arns or [""]:
             resource, keys = _resource(service, arn)
@@ -86,7 +82,7 @@ def _on(operation: str, *members: str) -> Rights:
 
 def _created(operation: str, kind: str) -> Rights:
     def rights(service: DatabaseService, request: Request) -> Sequence[RequestedRight]:
-        name = _text(request, "name")
+        name = text_of(request, "name")
         resource = ANY if name is None else _arn(service, f"{kind}:{name}")
         tags = _tags(request)
         needs = [RequestedRight(f"states:{operation}", resource, lambda: request_tags(tags))]

@@ -18,7 +18,7 @@ _NAME = re.compile(r"[^A-Za-z0-9_-]+")
 
 
 def read(path: Path) -> str:
-    """The definition, without its comments."""
+    """The definition in a file, without its comments."""
     try:
         return strip_comments(path.read_text())
     except OSError as error:

@@ -13,9 +13,10 @@ from typing import Any
 
 from partita.client import Client, ClientError
 from partita.errors import PartitaError
+from partita_services.functions.function_arns import OWN_ROLE, role_arn
 from partita_services.workflows.running import state_machine_arns
 
-ROLE = f"arn:aws:iam::{state_machine_arns.ACCOUNT}:role/partita"
+ROLE = role_arn(OWN_ROLE)
 TRIES = 4
 POLL_SECONDS, POLL_SECONDS_MAX = 0.02, 0.5
 

@@ -24,9 +24,9 @@ from partita_services.workflows.running.execution_starts import ExecutionStarts
 from partita_services.workflows.running.state_test_runner import StateTestRunner
 from partita_services.workflows.running.storage.workflow_records import DELETING, MachineRecord
 from partita_services.workflows.running.storage.workflow_store import WorkflowStore
-from partita_services.workflows.running.storage.workflow_table import MACHINES, TABLE
+from partita_services.workflows.running.storage.workflow_table import MACHINES
 from partita_services.workflows.running.tasks.activities import Activities
-from partita_services.workflows.running.tasks.function_tasks import RemoteFunctions, TaskFunctions
+from partita_services.workflows.running.tasks.function_tasks import TaskFunctions
 from partita_services.workflows.running.tasks.integrations import STATES_NAMES, ServerAbilities
 from partita_services.workflows.running.tasks.map_runs import ChildLauncher
 from partita_services.workflows.running.tasks.services.delayed_messages import DelayedMessages
@@ -43,22 +43,15 @@ MACHINES_PAGE = 1000
 
 
 class WorkflowsCompanion:
-    """The workflow engine with its API. Programs can also run it in their own process."""
+    """Puts the parts of the workflow engine together, and answers the server."""
 
-    def __init__(
-        self,
-        start: companion_frames.CompanionStart,
-        table: str = TABLE,
-        functions: TaskFunctions | None = None,
-    ) -> None:
-        """Without `functions`, tasks call the Lambda API."""
-        self.client = companion_main.client_of(start, CONNECTIONS)
-        self._functions = functions or RemoteFunctions(self.client)
+    def __init__(self, start: companion_frames.CompanionStart) -> None:
+        client = self._client = companion_main.client_of(start, CONNECTIONS)
         activities = Activities()
-        store = WorkflowStore(self.client, table)
+        store = WorkflowStore(client)
         folder, settings = Path(start.folder), start.settings
         stand_ins = {stand_in.resource: stand_in.function for stand_in in settings.stand_ins}
-        sinks = Sinks(settings.sinks, folder, self.client)
+        sinks = Sinks(settings.sinks, folder, client)
         self._delayed = DelayedMessages(store, sinks, system_clock, start.time_scale)
         abilities = ServerAbilities(
             frozenset(
@@ -75,9 +68,9 @@ class WorkflowsCompanion:
         )
         pool = EvaluationPool(abilities)
         tasks = TaskRunner(
-            self.client,
+            client,
             store,
-            self._functions,
+            TaskFunctions(client),
             activities,
             sinks,
             S3Buckets(settings.buckets, folder, _sealed_objects(start.bucket_key)),
@@ -115,8 +108,7 @@ class WorkflowsCompanion:
     async def close(self) -> None:
         await self.service.engine.close()
         self._delayed.close()
-        await self._functions.close()
-        await self.client.close()
+        await self._client.close()
 
     async def answer(self, operation: str, body: bytes) -> HttpResponse:
         status, content = await self.api.answer(operation, body)

@@ -1,4 +1,4 @@
-"""How many processes a function has: few while they keep up, more when calls wait for them."""
+"""A function has few processes while they keep up, and more when calls wait for them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from partita_services.functions.runtime import function_pool
 from partita_services.functions.runtime.function_pool import FunctionPool
-from partita_services.functions.runtime.function_process import LoadedFunction
+from partita_services.functions.runtime.function_process import FunctionSpec
 
 MODULE = """
 import os, time
@@ -31,11 +31,11 @@ def meet(event, context):
 
 
 def called(folder: Path, name: str, events: list[Any]) -> list[Any]:
-    """What a function answers to calls that come all at once."""
+    """The answers to calls that all come at once."""
     (folder / "crew.py").write_text(MODULE)
 
     async def story() -> list[Any]:
-        function = LoadedFunction(name, f"crew:{name}", folder, 60, "arn", dict(os.environ))
+        function = FunctionSpec(name, f"crew:{name}", folder, 60, "arn", dict(os.environ))
         pool = FunctionPool(function, asyncio.Lock())
         try:
             calls = (pool.call(json.dumps(event).encode()) for event in events)

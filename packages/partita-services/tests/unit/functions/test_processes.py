@@ -1,4 +1,4 @@
-"""Functions that do not play by the rules: each of their calls fails, and the next is answered."""
+"""Functions that break the rules: each such call fails, and the next one is answered."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from partita_services.functions.runtime import function_process
 from partita_services.functions.runtime.function_process import (
     FunctionError,
     FunctionProcess,
-    LoadedFunction,
+    FunctionSpec,
 )
 from partita_services.functions.runtime.function_worker import STARTED
 
@@ -46,7 +46,7 @@ def handle(event, context):
 
 def python_function(folder: Path, module: str, timeout_seconds: int, starts: asyncio.Lock) -> Any:
     (folder / "shop.py").write_text(module)
-    function = LoadedFunction("t", "shop:handle", folder, timeout_seconds, ARN, dict(os.environ))
+    function = FunctionSpec("t", "shop:handle", folder, timeout_seconds, ARN, dict(os.environ))
     return FunctionProcess(function, starts)
 
 
@@ -266,7 +266,7 @@ def test_handlers_are_named_as_lambda_names_them(
 
     async def call() -> FunctionError | None:
         function = FunctionProcess(
-            LoadedFunction("t", handler, tmp_path, TIMEOUT_SECONDS, ARN, dict(os.environ))
+            FunctionSpec("t", handler, tmp_path, TIMEOUT_SECONDS, ARN, dict(os.environ))
         )
         called = await function.call(EVENT)
         await function.close()

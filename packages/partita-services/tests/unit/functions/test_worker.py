@@ -1,4 +1,4 @@
-"""The process of a function, when who asked it is gone."""
+"""The process of a function whose companion is gone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A bucket that is a folder has no way out of it."""
+"""No key leads out of the folder of a bucket."""
 
 from __future__ import annotations
 

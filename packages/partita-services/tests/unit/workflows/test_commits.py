@@ -1,4 +1,4 @@
-"""Commits that share transactions: one that fails takes nobody with it."""
+"""Commits share transactions, and one that fails does not affect the others."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import pytest
 
 from partita import testing
 from partita.client import Client, ClientError
-from partita_services.workflows.running.storage.group_commits import CommitConflict, GroupCommits
+from partita_services.record_table import Action, RecordConflict
+from partita_services.workflows.running.storage.group_commits import GroupCommits
 
 TABLE = "things"
 ABSENT = {"ConditionExpression": "attribute_not_exists(pk)"}
@@ -41,16 +42,19 @@ class Counting(Client):
         self.transactions += operation == "TransactWriteItems"
         return await super().call(service, operation, request)
 
+    async def transact(self, actions: list[Action]) -> None:
+        await self.call("dynamodb", "TransactWriteItems", {"TransactItems": actions})
+
 
 async def keys(client: Client) -> set[str]:
-    found = await client.call("dynamodb", "Scan", {"TableName": TABLE})
-    return {item["pk"]["S"] for item in found["Items"]}
+    page = await client.call("dynamodb", "Scan", {"TableName": TABLE})
+    return {item["pk"]["S"] for item in page["Items"]}
 
 
 def test_commits_of_the_same_moment_share_transactions(url: str) -> None:
     async def run() -> None:
         client = Counting(url)
-        commits = GroupCommits(client)
+        commits = GroupCommits(client.transact)
         await asyncio.gather(*(commits.commit([put(f"many-{n}", ABSENT)]) for n in range(300)))
         assert {f"many-{n}" for n in range(300)} <= await keys(client)
         assert client.transactions < 20
@@ -62,7 +66,7 @@ def test_commits_of_the_same_moment_share_transactions(url: str) -> None:
 def test_a_conflict_is_that_of_its_own_commit(url: str) -> None:
     async def run() -> None:
         client = Counting(url)
-        commits = GroupCommits(client)
+        commits = GroupCommits(client.transact)
         await commits.commit([put("taken")])
         outcomes = await asyncio.gather(
             commits.commit([put("a"), put("b", ABSENT)]),
@@ -70,7 +74,7 @@ def test_a_conflict_is_that_of_its_own_commit(url: str) -> None:
             commits.commit([put("d", ABSENT)]),
             return_exceptions=True,
         )
-        assert [type(outcome) for outcome in outcomes] == [type(None), CommitConflict, type(None)]
+        assert [type(outcome) for outcome in outcomes] == [type(None), RecordConflict, type(None)]
         found = await keys(client)
         assert {"a", "b", "d"} <= found
         assert "c" not in found
@@ -82,7 +86,7 @@ def test_a_conflict_is_that_of_its_own_commit(url: str) -> None:
 def test_a_commit_that_is_wrong_fails_alone(url: str) -> None:
     async def run() -> None:
         client = Counting(url)
-        commits = GroupCommits(client)
+        commits = GroupCommits(client.transact)
         wrong: dict[str, Any] = {"Put": {"TableName": TABLE, "Item": {"other": {"S": "x"}}}}
         outcomes = await asyncio.gather(
             commits.commit([put("e")]),

@@ -73,13 +73,13 @@ class NoEnd(AssertionError):
 
 @dataclass
 class Story:
-    """How an execution went."""
+    """The course of an execution: its last state, its history, its tasks and its waits."""
 
     progress: StepResult
     events: list[dict[str, Any]] = field(default_factory=list)
     tasks: list[StartTask] = field(default_factory=list)
     waits: list[float] = field(default_factory=list)
-    """How long each timer took, in seconds."""
+    """The duration of each timer in seconds."""
     most_at_once: int = 0
 
     @property
@@ -165,7 +165,7 @@ class Player:
         story.most_at_once = max(story.most_at_once, len(tasks))
 
     def _next(self, story: Story) -> Any:
-        """What happens next: tasks answer at once, timers one after the other."""
+        """The next happening: tasks answer at once, timers fire one after the other."""
         for command in self._waiting.values():
             if isinstance(command, StartTask):
                 del self._waiting[command.id]

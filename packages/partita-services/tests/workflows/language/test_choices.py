@@ -14,7 +14,7 @@ EARLY, LATE = "2016-03-14T01:59:00Z", "2017-03-14T01:59:00Z"
 
 
 def takes(rule: dict[str, Any], input: Any) -> bool:
-    """Whether a machine takes the rule."""
+    """True when the rule matches."""
     definition = machine_of(
         {"Type": "Choice", "Choices": [{**rule, "Next": "B"}], "Default": "C"},
         {"Type": "Pass", "Result": True, "End": True},

@@ -49,7 +49,7 @@ def chain(events: list[dict[str, Any]]) -> list[tuple[int, int, str]]:
 
 
 class Stepwise:
-    """A machine that goes on when it is told to."""
+    """A machine that continues when the test reports a happening."""
 
     def __init__(self, definition: Any, input: Any = None) -> None:
         self.machine = parse(definition)

@@ -1,4 +1,4 @@
-"""A run that did not succeed goes on from the states that it did not leave."""
+"""A run that did not succeed continues from the states in which it ended."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .test_forks import branch, mapped, odd_fails, parallel
 
 
 def names(story: Story) -> list[str]:
-    """The tasks that were asked for, by state."""
+    """The tasks that were started, by state."""
     return [started.state for started in story.tasks]
 
 

@@ -6,9 +6,8 @@ There are none unless the package partita-services is installed.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -16,7 +15,6 @@ from partita.assembly.database_engines import ServedDatabase
 from partita.assembly.serve_options import ServeOptions
 from partita.assembly.server_protection import ServerProtection, bucket_key
 from partita.assembly.service_registry import READS, WRITES, companion_services
-from partita.database.execution.embedded_database import EmbeddedDatabase
 from partita.database.logs.change_log.change_streams import last_sequence, streams_of
 from partita.database.operations.operation_context import OWN_REQUEST, ReadContext
 from partita.database.operations.streams.stream_operations import stream_arn
@@ -31,9 +29,6 @@ from partita.server.companions.companion_services import CompanionService
 from partita.server.companions.companion_supervisor import CompanionProcess
 from partita.server.http.host_header import AllowedHosts
 from partita.server.protocol.service_model import SCHEDULER
-
-if TYPE_CHECKING:
-    from partita.database.shared.shared_database import SharedDatabase
 
 
 class CompanionWiring:
@@ -56,6 +51,7 @@ class CompanionWiring:
         self._hosts = hosts
         self._fence = served.fence
         self._since = 0.0
+        self._is_leading = False
         self._last_sequences: dict[str, str] = {}
         self._stopping: list[asyncio.Future[None]] = []
         starting = {
@@ -107,13 +103,7 @@ class CompanionWiring:
     def begin(self) -> None:
         """Start background work; called once requests are accepted."""
         self._since = self._database.service.clock()
-        if isinstance(self._database, EmbeddedDatabase):
-            self._database.start()
-            triggers = self._options.settings.triggers
-            self._last_sequences.update(_last_sequences(self._database.reads, triggers))
-            self._resume()
-        else:
-            self._database.start(self._leadership_changed(self._database))
+        self._database.start(self._lead)
 
     def _resume(self) -> None:
         catalog, settings = self._database.service.catalog, self._options.settings
@@ -121,29 +111,29 @@ class CompanionWiring:
             if service.is_called(settings) or catalog.find(service.table) is not None:
                 self.peers.start(service.name)
 
-    def _leadership_changed(self, database: SharedDatabase) -> Callable[[], None]:
-        """Returns the callback for the moment at which this server becomes or stops being leader.
+    def _lead(self, is_leading: bool) -> None:
+        """Called when this server becomes the leader, and when it is no longer.
 
-        Only the leader runs companions, so that work in the shared tables is done once.
+        Only the leader runs companions, so that work in shared tables is done once.
         """
+        self._is_leading = is_leading
+        if not is_leading:
+            self._stopping.append(asyncio.ensure_future(self.peers.stop()))
+            return
+        answer = self._database.read(self._read_sequences, OWN_REQUEST)
+        if isinstance(answer, bytes):
+            self._begin_leading(answer)
+        else:
+            answer(self._begin_leading)
 
-        def changed() -> None:
-            if database.leadership.lease is None:
-                self._stopping.append(asyncio.ensure_future(self.peers.stop()))
-            else:
-                database.read(sequences, OWN_REQUEST)(begin)
+    def _read_sequences(self, context: ReadContext, request: object) -> bytes:
+        return msgspec.json.encode(dict(_last_sequences(context, self._options.settings.triggers)))
 
-        def sequences(context: ReadContext, request: object) -> bytes:
-            triggers = self._options.settings.triggers
-            return msgspec.json.encode(dict(_last_sequences(context, triggers)))
-
-        def begin(result: bytes | BaseException) -> None:
-            # Leadership may have ended while the read was under way.
-            if isinstance(result, bytes) and database.leadership.lease is not None:
-                self._last_sequences.update(msgspec.json.decode(result, type=dict[str, str]))
-                self._resume()
-
-        return changed
+    def _begin_leading(self, sequences: bytes | BaseException) -> None:
+        # Leadership may have ended while the sequence numbers were read.
+        if isinstance(sequences, bytes) and self._is_leading:
+            self._last_sequences.update(msgspec.json.decode(sequences, type=dict[str, str]))
+            self._resume()
 
 
 def _last_sequences(

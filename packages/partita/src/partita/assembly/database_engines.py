@@ -13,19 +13,24 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from partita.assembly.serve_options import ServeOptions
 from partita.assembly.server_protection import (
-    KEYRING,
     ServerProtection,
     key_watch,
-    sealed_archive,
     sealed_buckets,
-    sealed_engine,
 )
 from partita.assembly.service_registry import ONLY_READS, PLAIN_READS, READS, WRITES
+from partita.database.execution.database_interface import DatabaseInterface
 from partita.database.execution.embedded_database import EmbeddedDatabase
 from partita.database.execution.response_cache import RESPONSE_CACHE_BYTES
 from partita.database.recovery.s3.object_buckets import ObjectBuckets
 from partita.database.storage.archive import Archive, FolderArchive
 from partita.database.storage.data_folder.embedded_engine import EmbeddedEngine
+from partita.database.storage.data_folder.keyring_access import (
+    KEYRING,
+    RECOVERY,
+    sealed_archive,
+    sealed_engine,
+    sealing,
+)
 from partita.database.storage.data_folder.lmdb_tree import LmdbEngine
 from partita.database.storage.engine import Engine
 from partita.foundation.clock import system_clock
@@ -37,18 +42,19 @@ from partita.server.http.http_messages import Handle
 from partita.server.large_requests.large_request_queue import LargeRequestQueue
 
 if TYPE_CHECKING:
-    from partita.database.shared.shared_database import SharedDatabase
     from partita.database.storage.sealing.keyring import Keyring
 
 ALONE = LeaderEndpoint("", "", is_here=True)
 """The leader of an embedded database: the server itself."""
 MEMORY_FOLDER = Path("/dev/shm")
-RECOVERY = "recovery"
-"""The folder of backups and recovery bases, inside the data folder."""
 
 
 def _unguarded(handle: Handle) -> Handle:
     return handle
+
+
+def _advertise_nowhere(options: ServeOptions, url: str) -> None:
+    """There are no other servers."""
 
 
 def no_metrics() -> Iterator[MetricFamily]:
@@ -58,7 +64,7 @@ def no_metrics() -> Iterator[MetricFamily]:
 class ServedDatabase(NamedTuple):
     """A database with everything that a dispatcher needs of it."""
 
-    database: EmbeddedDatabase | SharedDatabase
+    database: DatabaseInterface
     operations: dict[str, Any]
     close: Callable[[], Awaitable[None]]
     leader: Callable[[], LeaderEndpoint | None]
@@ -75,6 +81,10 @@ class ServedDatabase(NamedTuple):
 
     It is empty for an embedded database, which no other server can write to.
     """
+    advertise: Callable[[ServeOptions, str], None] = _advertise_nowhere
+    """Tells other servers the URL at which this one listens."""
+    in_folder: EmbeddedDatabase | None = None
+    """The database, if it has a data folder: it also keeps notes about files beside it."""
 
 
 async def open_database(options: ServeOptions, protection: ServerProtection) -> ServedDatabase:
@@ -143,7 +153,10 @@ def _embedded(
         database.close()
 
     companions = {COPYING: _copies(database, files, keyring, options.data)}
-    return ServedDatabase(database, operations, close, lambda: ALONE, _kept(options), companions)
+    return ServedDatabase(
+        *(database, operations, close, lambda: ALONE, _kept(options), companions),
+        in_folder=None if options.data is None else database,
+    )
 
 
 def _buckets(options: ServeOptions) -> ObjectBuckets:
@@ -154,15 +167,10 @@ def _buckets(options: ServeOptions) -> ObjectBuckets:
 def _copies(
     database: EmbeddedDatabase, files: Archive | None, keyring: Keyring | None, data: Path | None
 ) -> BackupService:
-    assert database.service.recovery is not None
-    if keyring is None or data is None:
-        return BackupService(
-            database, files or database.service.recovery.archive, lambda plain: plain
-        )
-    assert files is not None
-    return BackupService(
-        database, files, lambda plain: sealed_archive(plain, keyring), data / KEYRING
-    )
+    recovery = database.service.recovery
+    assert recovery is not None
+    keyring_file = None if keyring is None or data is None else data / KEYRING
+    return BackupService(database, files or recovery.archive, sealing(keyring), keyring_file)
 
 
 def _kept(options: ServeOptions) -> str:

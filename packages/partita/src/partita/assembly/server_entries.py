@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from partita.assembly.service_registry import READS, WRITES, companion_services, forwarded_rights
 from partita.server.companions.companion_peers import PATH as PEERS
-from partita.server.large_requests.large_request_queue import MODULE as WORKER
+from partita.server.large_requests.deciding_process import MODULE as WORKER
 from partita.server.security.audit.audit_events import is_data
 from partita.server.security.authentication.operator_pages import ACTIONS, POLLED
 from partita.server.security.authentication.sts import FORM_BYTES_MAX

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, cast
 
 from partita.assembly.serve_options import ServeOptions
 from partita.assembly.service_registry import companion_services, forwarded_rights, rights
+from partita.database.storage.data_folder.keyring_access import open_keyring
 from partita.errors import PartitaError
 from partita.foundation.clock import system_clock
 from partita.server.companions.companion_services import AnsweredService
@@ -23,16 +24,13 @@ from partita.server.security.resource_denials import ResourceDenials
 if TYPE_CHECKING:
     from ssl import SSLContext
 
+    from partita.assembly.database_engines import ServedDatabase
     from partita.assembly.rollback_protection import AuditRollbackNotes
     from partita.database.execution.embedded_database import EmbeddedDatabase
     from partita.database.recovery.s3.object_buckets import ObjectBucket
-    from partita.database.shared.shared_database import SharedDatabase
-    from partita.database.storage.archive import Archive
-    from partita.database.storage.engine import Engine
     from partita.database.storage.sealing.encrypted_folders import KeyWatch
     from partita.database.storage.sealing.keyring import Keyring
     from partita.database.storage.sealing.master_keys import KeySource
-    from partita.database.storage.sealing.sealed_engine import SealedEngine
     from partita.server.security.administration.administration_api import Administration
     from partita.server.security.audit.audit_log import AuditLog
     from partita.server.security.audit.audit_recorder import AuditRecorder
@@ -41,8 +39,6 @@ if TYPE_CHECKING:
     from partita.server.security.identities.callers import Caller
     from partita.server.security.tls import Tls
 
-KEYRING = "keyring"
-"""The file in an encrypted data folder that holds its keys."""
 AUDIT = "audit"
 """The folder of the audit log, inside the data folder."""
 REFUSED_USERS = "RefuseUsers"
@@ -118,14 +114,14 @@ class ServerProtection:
 
         return {TARGET: Administration(self.access, self._audit_folder)}
 
-    def guard(self, dispatcher: Dispatcher, database: EmbeddedDatabase | SharedDatabase) -> Handle:
+    def guard(self, dispatcher: Dispatcher, served: ServedDatabase) -> Handle:
         """Returns the handler of all requests: the gate's with --auth, else the dispatcher's."""
         if self.access is None:
-            dispatcher.policies = ResourceDenials(database.service, rights)
+            dispatcher.policies = ResourceDenials(served.database.service, rights)
             return dispatcher.handle
         from partita.server.security.abuse_limits import AbuseLimits
 
-        access, log = self.access, self._settle(self.access, database)
+        access, log = self.access, self._settle(self.access, served.in_folder)
         recorder = self.recorder = None if log is None else self._recorder(log)
 
         def record_refusal(refusal: str) -> None:
@@ -139,7 +135,7 @@ class ServerProtection:
 
         gate = cast("Gate", dispatcher)
         gate.protect(
-            database.service,
+            served.database.service,
             access.callers,
             rights(),
             forwarded_rights(),
@@ -153,20 +149,13 @@ class ServerProtection:
         """Returns the check of a request's head, which runs before the body is read."""
         return None if self.access is None else cast("Gate", dispatcher).check_head
 
-    def _settle(
-        self, access: AccessControl, database: EmbeddedDatabase | SharedDatabase
-    ) -> AuditLog | None:
+    def _settle(self, access: AccessControl, database: EmbeddedDatabase | None) -> AuditLog | None:
         """Open the audit log and accept the users, both checked against the rollback notes."""
         from partita.assembly.rollback_protection import AuditRollbackNotes, RollbackNotes
-        from partita.database.execution.embedded_database import EmbeddedDatabase
         from partita.server.security.audit.audit_log import AuditLog
 
-        folder, data = self._audit_folder, self._options.data
-        notes = (
-            RollbackNotes(database)
-            if isinstance(database, EmbeddedDatabase) and data is not None
-            else None
-        )
+        folder = self._audit_folder
+        notes = None if database is None else RollbackNotes(database)
         name = "" if self._options.audit is None else str(self._options.audit.absolute())
         if notes is not None:
             access.check(notes.accepted())
@@ -279,47 +268,10 @@ def _tls(options: ServeOptions) -> Tls | None:
 # At rest
 
 
-def open_keyring(data: Path | None, source: KeySource | None) -> Keyring | None:
-    """Opens the keys of an encrypted folder.
-
-    Raises when an encrypted folder is opened without a key, or a key is given without a folder.
-    """
-    if source is None:
-        if data is not None and is_encrypted(data):
-            raise PartitaError(
-                f"The data folder {data} is encrypted: give --encryption-key file:PATH, env:NAME "
-                "or command:LINE."
-            )
-        return None
-    if data is None:
-        raise PartitaError("--encryption-key encrypts a data folder: give --data too.")
-    from partita.database.storage.sealing.encrypted_folders import keyring_of
-
-    # From here on, new files are readable only by the owner of the process.
-    os.umask(0o077)
-    return keyring_of(data, source)
-
-
-def is_encrypted(folder: Path) -> bool:
-    return os.path.exists(folder / KEYRING)
-
-
 def _begin(folder: Path, keyring: Keyring) -> None:
     from partita.database.storage.sealing.encrypted_folders import begin_encryption
 
     begin_encryption(folder, keyring)
-
-
-def sealed_engine(engine: Engine, keyring: Keyring) -> SealedEngine:
-    from partita.database.storage.sealing.sealed_engine import SealedEngine
-
-    return SealedEngine(engine, keyring)
-
-
-def sealed_archive(archive: Archive, keyring: Keyring) -> Archive:
-    from partita.database.storage.sealing.sealed_archive import SealedArchive
-
-    return SealedArchive(archive, keyring)
 
 
 def sealed_buckets(source: KeySource | None) -> Callable[[ObjectBucket], ObjectBucket] | None:

@@ -12,15 +12,13 @@ from partita.assembly.server_protection import ServerProtection, policy_problem
 from partita.console.console_modes import OFF as NO_CONSOLE
 from partita.console.console_modes import PATH as CONSOLE_PATH
 from partita.console.console_site import ConsoleSite
-from partita.database.execution.embedded_database import EmbeddedDatabase
 from partita.server.http import process_lifecycle
 from partita.server.http.cors import AllowedOrigins
 from partita.server.http.host_header import AllowedHosts, is_local
 from partita.server.http.listener import Listener
-from partita.server.monitoring.monitoring_pages import PAGES
+from partita.server.monitoring.monitoring_pages import PAGES, TABLE_PAGES
 from partita.server.protocol.aws_responses import EXPOSED_HEADERS, AwsResponses
 
-ANY_HOST = ("", "0.0.0.0", "::")
 UNPROTECTED = (
     "\n"
     "  *********************************************************************************\n"
@@ -65,6 +63,7 @@ async def _run(
     dispatcher = protection.dispatcher()(
         **served.operations,
         pages=PAGES,
+        table_pages=TABLE_PAGES,
         companions={
             **companions.by_target,
             **protection.administration(),
@@ -77,7 +76,7 @@ async def _run(
     )
     if options.storage is None and database.service.ledger.is_on:
         database.service.ledger.notice = dispatcher.notable.count_units()
-    handle, check_head = protection.guard(dispatcher, database), protection.check_head(dispatcher)
+    handle, check_head = protection.guard(dispatcher, served), protection.check_head(dispatcher)
     if options.storage is not None:
         handle = peers.guard(served.guard(handle))
         check_head = None if check_head is None else peers.check_head(check_head)
@@ -96,9 +95,7 @@ async def _run(
 
     def ready(url: str) -> None:
         database.service.address = url.rpartition("//")[2]
-        if not isinstance(database, EmbeddedDatabase):
-            own_host = "" if options.host not in ANY_HOST else database.own_host
-            database.leadership.endpoint = _advertised(url, options.advertise or own_host)
+        served.advertise(options, url)
         companions.begin()
         if protection.access is None and warn is not None and not is_local(options.host):
             warn(UNPROTECTED.format(host=options.host))
@@ -125,12 +122,3 @@ async def _run(
         await peers.close()
         await served.close()
         protection.close()
-
-
-def _advertised(url: str, host: str) -> str:
-    """Returns a server's URL with the host at which other servers can reach it.
-
-    The URL itself may name 0.0.0.0, or an address that only this machine can use.
-    """
-    scheme, _, address = url.partition("://")
-    return f"{scheme}://{host}:{address.rpartition(':')[2]}" if host else url

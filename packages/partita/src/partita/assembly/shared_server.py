@@ -5,30 +5,31 @@ from __future__ import annotations
 from typing import Any, cast
 
 from partita.assembly.database_engines import ServedDatabase, no_metrics
+from partita.assembly.serve_options import ServeOptions
 from partita.assembly.service_registry import ONLY_READS, READS, WRITES
 from partita.database.shared.client_sessions import ClientSession
 from partita.database.shared.leader_election import NAME as LEASE
-from partita.database.shared.shared_database import SharedDatabase, SharedOperations
+from partita.database.shared.shared_database import SharedDatabase
 from partita.database.storage.postgresql.postgresql_pool import place
 from partita.database.storage.postgresql.trip_plans import FencingLease
 from partita.server.companions.companion_peers import LeaderEndpoint
 from partita.server.http.http_messages import Handle, HttpRequest, Reply
 from partita.server.large_requests.large_request_queue import LargeRequestQueue
-from partita.server.monitoring.monitoring_pages import OF_TABLES
 
 FENCE = b"x-partita-fence"
+ANY_HOST = ("", "0.0.0.0", "::")
 
 
 async def open_shared(
     url: str, reads_url: str | None, parameters: dict[str, Any]
 ) -> ServedDatabase:
     database = await SharedDatabase.open(url, reads_url, **parameters)
-    shared = SharedOperations(database, READS, WRITES, ONLY_READS, OF_TABLES)
     large_requests = LargeRequestQueue(database)
     operations = {
-        "database": shared,
-        "reads": {},
-        "writes": shared.handlers,
+        "database": database,
+        "reads": READS,
+        "writes": WRITES,
+        "only_reads": ONLY_READS,
         "large_requests": large_requests,
     }
 
@@ -37,10 +38,11 @@ async def open_shared(
         await database.close()
 
     def leader() -> LeaderEndpoint | None:
-        leader = database.leadership.leader
-        if leader is None:
+        leading = database.leadership.leader
+        if leading is None:
             return None
-        return LeaderEndpoint(leader.endpoint, leader.secret, database.leadership.lease is not None)
+        is_here = database.leadership.lease is not None
+        return LeaderEndpoint(leading.endpoint, leading.secret, is_here)
 
     def guard(handle: Handle) -> Handle:
         """Wraps the handler, so that the database knows a request's session and fencing token.
@@ -66,6 +68,13 @@ async def open_shared(
         lease = database.leadership.lease
         return "" if lease is None else str(lease.token)
 
+    def advertise(options: ServeOptions, url: str) -> None:
+        own_host = "" if options.host not in ANY_HOST else database.own_host
+        host = options.advertise or own_host
+        scheme, _, address = url.partition("://")
+        port = address.rpartition(":")[2]
+        database.leadership.endpoint = f"{scheme}://{host}:{port}" if host else url
+
     replica = database.replica
     return ServedDatabase(
         database,
@@ -76,6 +85,7 @@ async def open_shared(
         guard=guard,
         metric_families=no_metrics if replica is None else replica.metric_families,
         fence=fence,
+        advertise=advertise,
     )
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 import click
 
 from partita import __version__
-from partita.assembly.required_extras import key_source
 from partita.cli.lazy_commands import LATE
 from partita.cli.local_command import local
 from partita.cli.serve_command import HOST, PORT, serve
@@ -97,15 +96,16 @@ def check(data: Path, encryption_key: str | None) -> None:
 
     Exits with 0 if nothing is wrong, 1 if something is, and 2 if DIR cannot be opened.
     """
-    from partita.assembly import checks_at_rest
+    from partita.copies.integrity_check import check_folder
+    from partita.database.storage.data_folder.keyring_access import key_source
 
     try:
         if (data / COPIES).is_dir():
-            from partita.copies.backups.restore_backup import check_all
+            from partita.copies.backups.restore_backup import check_all_backups
 
-            is_well = check_all(data, click.echo, key_source(encryption_key))
+            is_well = check_all_backups(data, key_source(encryption_key), click.echo)
         else:
-            is_well = checks_at_rest.check(data, click.echo, key_source(encryption_key))
+            is_well = check_folder(data, click.echo, key_source(encryption_key))
     except PartitaError as error:
         click.echo(f"partita: {error}", err=True)
         sys.exit(2)

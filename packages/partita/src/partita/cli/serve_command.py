@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from partita.assembly.required_extras import key_source, require_postgresql
 from partita.errors import PartitaError
+from partita.installation.optional_packages import require_postgresql
 
 HOST = "127.0.0.1"
 PORT = 8000
@@ -247,6 +247,7 @@ def serve(
     Every option can also be set by an environment variable, such as PARTITA_SERVE_PORT for --port.
     """
     from partita.database.capacity.scaling.capacity_schedules import scheduled_changes
+    from partita.database.storage.data_folder.keyring_access import key_source
     from partita.foundation import server_settings
 
     if auth is False and users is not None:

@@ -1,4 +1,4 @@
-"""`partita storage`: the tables that servers share in PostgreSQL."""
+"""`partita storage`: manages the data that servers share in PostgreSQL."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from partita.assembly.required_extras import key_source
+from partita.database.storage.data_folder.keyring_access import key_source
 from partita.errors import StorageError
 from partita.installation.optional_packages import packages_required
 
@@ -16,6 +16,8 @@ _url = click.argument("url", envvar="PARTITA_SERVE_STORAGE")
 
 
 class StorageGroup(click.Group):
+    """A group whose commands need the package for PostgreSQL."""
+
     def invoke(self, ctx: click.Context) -> Any:
         with packages_required("partita[postgresql]"):
             return super().invoke(ctx)
@@ -29,23 +31,23 @@ def storage() -> None:
 @storage.command()
 @_url
 def init(url: str) -> None:
-    """Create the tables; nothing happens where they are there already."""
-    from partita.assembly import checks_at_rest
+    """Create the tables that are missing, or upgrade them."""
+    from partita.copies.storage_copy.postgresql_target import create_tables
     from partita.database.storage.postgresql.postgresql_pool import place
 
-    is_new = checks_at_rest.create_tables(url)
+    is_new = create_tables(url)
     click.echo(f"{place(url)}: {'ready for servers' if is_new else 'was ready already'}.")
 
 
 @storage.command()
 @_url
 def check(url: str) -> None:
-    """Verify that this Partita can serve the storage, and every invariant of what is in it.
+    """Verify that this Partita can serve the storage, and every invariant of its data.
 
-    Exits with 0 when all is well, 1 when something is wrong, 2 when it cannot be opened. Servers
-    may go on meanwhile.
+    Exits with 0 without findings, 1 with findings, 2 when the storage cannot be opened. Servers may
+    run meanwhile.
     """
-    from partita.assembly import checks_at_rest
+    from partita.copies.integrity_check import check_postgresql
     from partita.database.storage.postgresql import postgresql_schema
     from partita.database.storage.postgresql.postgresql_pool import connected
 
@@ -55,17 +57,17 @@ def check(url: str) -> None:
 
     try:
         asyncio.run(fits())
-        is_well = checks_at_rest.check_storage(url, say=click.echo)
+        has_no_findings = check_postgresql(url, click.echo)
     except StorageError as error:
         click.echo(f"partita: {error}", err=True)
         sys.exit(2)
-    sys.exit(0 if is_well else 1)
+    sys.exit(0 if has_no_findings else 1)
 
 
 @storage.command()
 @_url
 def status(url: str) -> None:
-    """Show the servers, who leads, and what is stored."""
+    """Show the servers, the leader, and the size of the data."""
     from partita.database.storage.postgresql import postgresql_schema
     from partita.database.storage.postgresql.postgresql_pool import connected
 
@@ -85,18 +87,17 @@ def status(url: str) -> None:
     "--encryption-key",
     metavar="SOURCE",
     envvar="PARTITA_SERVE_ENCRYPTION_KEY",
-    help="Of an encrypted folder to copy from: file:PATH, env:NAME or command:LINE. In PostgreSQL, "
-    "Partita does not encrypt.",
+    help="The key of an encrypted FROM: file:PATH, env:NAME or command:LINE. Partita does not "
+    "encrypt in PostgreSQL.",
 )
 def copy(source: str, target: str, encryption_key: str | None) -> None:
     """Copy a data folder into PostgreSQL, or back: FROM and TO are folders or URLs.
 
-    A copy that was interrupted goes on when it is run again. A folder that is being served is
-    followed until its server stops; what is copied from PostgreSQL is as it was when the copy
-    began. The copy is verified before it may be served.
+    An interrupted copy continues when it is run again. A folder that is being served is followed
+    until its server stops; PostgreSQL is copied as it is when the copy begins. The copy is verified
+    before it can be served.
     """
-    from partita.assembly import checks_at_rest
+    from partita.copies.storage_copy.storage_transfer import copy_storage
 
-    key = key_source(encryption_key)
-    if not checks_at_rest.copy_storage(source, target, click.echo, key):
+    if not copy_storage(source, target, click.echo, key_source(encryption_key)):
         sys.exit(1)

@@ -60,6 +60,7 @@ MODULES = (
     "database/storage/group_commit.py",
     "database/storage/write_batch.py",
     "database/storage/data_folder/write_ahead_log.py",
+    "database/storage/data_folder/checkpoint.py",
     "database/storage/data_folder/embedded_engine.py",
     "database/storage/data_folder/lmdb_tree.py",
     "database/storage/data_folder/overlay.py",

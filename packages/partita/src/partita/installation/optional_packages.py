@@ -36,6 +36,12 @@ def packages_required(requirement: str) -> Iterator[None]:
         raise PartitaError(f"{problem}; to install it: {install_command(requirement)}") from error
 
 
+def require_postgresql() -> None:
+    """Raises PartitaError unless the packages of `partita[postgresql]` are installed."""
+    with packages_required("partita[postgresql]"):
+        import psycopg_pool  # noqa: F401
+
+
 def install_command(requirement: str) -> str:
     """Returns the command that installs a requirement for the running Python."""
     if (CLONE / "Makefile").is_file() and Path(sys.prefix).resolve() == CLONE / ".venv":

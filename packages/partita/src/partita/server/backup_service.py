@@ -1,8 +1,8 @@
-"""A server is copied while it serves: what `partita backup` asks for.
+"""The server's side of `partita backup`: answers requests for keys, commits and files.
 
-Its targets begin with PartitaBackup. A copy is begun, its keys are read run by run, then the
-commits that came meanwhile, then the files of the archive. A copy whose client asks for nothing
-more for a while is given up; its commits are no longer kept then.
+Their targets begin with PartitaBackup. A client begins a backup, reads the keys run by run, then
+the commits made meanwhile, then the files of the archive, and ends it. A backup whose client sends
+no request for a while is abandoned, since commits are kept as long as it lasts.
 """
 
 from __future__ import annotations
@@ -20,14 +20,10 @@ import msgspec
 import orjson
 
 from partita.database.execution.embedded_database import EmbeddedDatabase
-from partita.database.execution.online_backup import (
-    OnlineBackup,
-    PackedChunk,
-    Seal,
-    begin_online_backup,
-)
+from partita.database.execution.online_backup import OnlineBackup, PackedChunk, begin_online_backup
 from partita.database.operations.operation_context import OWN_REQUEST
 from partita.database.storage.archive import Archive
+from partita.database.storage.data_folder.keyring_access import Seal
 from partita.errors import (
     PartitaError,
     ResourceNotFoundException,
@@ -41,25 +37,28 @@ from partita.server.protocol.aws_responses import JSON_1_0
 
 TARGET: Final = b"PartitaBackup"
 BYTES: Final = b"application/octet-stream"
-GIVEN_UP_SECONDS: Final = 300.0
+ABANDONED_SECONDS: Final = 300.0
 LOAD_SECONDS: Final = 0.005
-UNKNOWN: Final = "There is no such copy: the server was started anew, or waited for too long."
+UNKNOWN: Final = (
+    "This backup is unknown: the server was restarted, or got no request for it for too long. "
+    "Begin again."
+)
 
 _encode = msgspec.msgpack.encode
 
 
 class BackupCall(msgspec.Struct, frozen=True):
-    """What requests have; each operation needs some of it."""
+    """The members of requests; each operation uses some of them."""
 
     CopyId: str = ""
     After: str = ""
     """The last key that was read, in base64."""
     Name: str = ""
-    """Of a file."""
+    """The name of a file."""
 
 
 class BackupService:
-    """As a companion, it answers requests that were let through."""
+    """Answers the requests that the dispatcher has authorized and forwarded."""
 
     def __init__(
         self, database: EmbeddedDatabase, files: Archive, seal: Seal, keyring: Path | None = None
@@ -68,8 +67,8 @@ class BackupService:
         self._files = files
         self._seal = seal
         self._keyring = keyring
-        self._sources: dict[str, OnlineBackup] = {}
-        self._endings: dict[str, asyncio.TimerHandle] = {}
+        self._backups: dict[str, OnlineBackup] = {}
+        self._timeouts: dict[str, asyncio.TimerHandle] = {}
         self._answering: set[asyncio.Task[None]] = set()
 
     def forward(self, forwarded: Forwarded, reply: Reply) -> None:
@@ -79,96 +78,97 @@ class BackupService:
 
     async def _answer(self, forwarded: Forwarded, reply: Reply) -> None:
         try:
-            answering = _OPERATIONS.get(forwarded.operation.decode("latin-1"))
-            if answering is None:
+            operation = _OPERATIONS.get(forwarded.operation.decode("latin-1"))
+            if operation is None:
                 raise UnknownOperationException
-            asked = msgspec.json.decode(forwarded.body or b"{}", type=BackupCall)
-            response = await answering(self, asked)
+            call = msgspec.json.decode(forwarded.body or b"{}", type=BackupCall)
+            response = await operation(self, call)
         except (PartitaError, msgspec.MsgspecError, ValueError) as error:
-            told = error if hasattr(error, "status") else ValidationException(str(error))
-            response = error_response(told, JSON_1_0)
+            answer = error if hasattr(error, "status") else ValidationException(str(error))
+            response = error_response(answer, JSON_1_0)
         except Exception as error:
             response = error_response(error, JSON_1_0)
         reply(response)
 
-    async def begin(self, asked: BackupCall) -> HttpResponse:
+    async def begin(self, call: BackupCall) -> HttpResponse:
         loop = asyncio.get_running_loop()
         committed: asyncio.Future[Any] = loop.create_future()
         recovery = self._database.service.recovery
         assert recovery is not None
         self._database.follow_everything(True)
         while recovery.loads is not None and recovery.loads.is_loading:
-            # What it loads is in no log: the next pairs will be.
+            # The pairs of a bulk load are in no log. From its next commit on they will be, because
+            # everything is followed now.
             await asyncio.sleep(LOAD_SECONDS)
         self._database.write(begin_online_backup, OWN_REQUEST, committed.set_result)
         result = await committed
         if isinstance(result, BaseException):
-            self._follow_if_needed()
+            self._stop_following_if_unused()
             raise result
         copy_id = token_hex(16)
-        self._sources[copy_id] = OnlineBackup(recovery, self._files, self._seal)
-        self._wait_for(copy_id, loop)
+        self._backups[copy_id] = OnlineBackup(recovery, self._files, self._seal)
+        self._extend_timeout(copy_id, loop)
         return _json({"CopyId": copy_id})
 
-    async def read_keys(self, asked: BackupCall) -> HttpResponse:
-        source = self._source(asked)
-        run = source.run_after(b64decode(asked.After, validate=True))
+    async def read_keys(self, call: BackupCall) -> HttpResponse:
+        backup = self._backup(call)
+        run = backup.run_after(b64decode(call.After, validate=True))
         if not run:
             return HttpResponse(200, b"", BYTES)
-        return _packed(await asyncio.to_thread(source.pack, run), run[-1][0])
+        return _packed(await asyncio.to_thread(backup.pack, run), run[-1][0])
 
-    async def read_commits(self, asked: BackupCall) -> HttpResponse:
-        source = self._source(asked)
-        if source.end is None:
-            raise ValidationException("The keys have not been read to their end yet.")
-        patch = await asyncio.to_thread(source.next_patch)
+    async def read_commits(self, call: BackupCall) -> HttpResponse:
+        backup = self._backup(call)
+        if backup.end is None:
+            raise ValidationException("ReadCommits comes after ReadKeys has returned all keys.")
+        patch = await asyncio.to_thread(backup.next_patch)
         return HttpResponse(200, b"", BYTES) if patch is None else _packed(patch, b"")
 
-    async def list_files(self, asked: BackupCall) -> HttpResponse:
-        source = self._source(asked)
-        names = await asyncio.to_thread(source.list_files)
+    async def list_files(self, call: BackupCall) -> HttpResponse:
+        backup = self._backup(call)
+        names = await asyncio.to_thread(backup.list_files)
         answer: dict[str, Any] = {
-            "Stamp": source.end,
+            "Stamp": backup.end,
             "Files": names,
             "CreatedAt": self._database.service.clock(),
         }
         if self._keyring is not None:
-            # After all keys were read: those of a table that is new are in it.
+            # Read after all keys, so that it has the secrets of tables that were just created.
             content = await asyncio.to_thread(self._keyring.read_bytes)
             answer["Keyring"] = b64encode(content).decode()
         return _json(answer)
 
-    async def read_file(self, asked: BackupCall) -> HttpResponse:
-        content = await asyncio.to_thread(self._source(asked).read_file, asked.Name)
+    async def read_file(self, call: BackupCall) -> HttpResponse:
+        content = await asyncio.to_thread(self._backup(call).read_file, call.Name)
         if content is None:
-            raise ResourceNotFoundException(f"There is no file {asked.Name}")
+            raise ResourceNotFoundException(f"The file {call.Name} does not exist.")
         return HttpResponse(200, content, BYTES)
 
-    async def end(self, asked: BackupCall) -> HttpResponse:
-        self._end(asked.CopyId)
+    async def end(self, call: BackupCall) -> HttpResponse:
+        self._end(call.CopyId)
         return _json({})
 
-    def _source(self, asked: BackupCall) -> OnlineBackup:
-        source = self._sources.get(asked.CopyId)
-        if source is None:
+    def _backup(self, call: BackupCall) -> OnlineBackup:
+        backup = self._backups.get(call.CopyId)
+        if backup is None:
             raise ResourceNotFoundException(UNKNOWN)
-        self._wait_for(asked.CopyId, asyncio.get_running_loop())
-        return source
+        self._extend_timeout(call.CopyId, asyncio.get_running_loop())
+        return backup
 
-    def _wait_for(self, copy_id: str, loop: AbstractEventLoop) -> None:
-        """The next request; and give the copy up if there is none."""
-        if ending := self._endings.pop(copy_id, None):
-            ending.cancel()
-        self._endings[copy_id] = loop.call_later(GIVEN_UP_SECONDS, partial(self._end, copy_id))
+    def _extend_timeout(self, copy_id: str, loop: AbstractEventLoop) -> None:
+        """Ends a backup unless there is another request for it in time."""
+        if timeout := self._timeouts.pop(copy_id, None):
+            timeout.cancel()
+        self._timeouts[copy_id] = loop.call_later(ABANDONED_SECONDS, partial(self._end, copy_id))
 
     def _end(self, copy_id: str) -> None:
-        self._sources.pop(copy_id, None)
-        if ending := self._endings.pop(copy_id, None):
-            ending.cancel()
-        self._follow_if_needed()
+        self._backups.pop(copy_id, None)
+        if timeout := self._timeouts.pop(copy_id, None):
+            timeout.cancel()
+        self._stop_following_if_unused()
 
-    def _follow_if_needed(self) -> None:
-        if not self._sources:
+    def _stop_following_if_unused(self) -> None:
+        if not self._backups:
             self._database.follow_everything(False)
 
 

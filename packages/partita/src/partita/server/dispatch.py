@@ -16,6 +16,7 @@ from http import HTTPStatus
 from time import perf_counter
 from typing import Any, Final, Protocol
 
+from partita.database.execution.database_interface import DatabaseInterface, Done
 from partita.database.execution.response_cache import ResponseCache
 from partita.database.operations.operation_context import PermittedBytes, PermittedRequest
 from partita.database.tables.stored_item import NO_LIMIT, TooMuchToDecode, decoding_budget
@@ -44,26 +45,6 @@ logger = logging.getLogger(__name__)
 Handler = Callable[[Any, Request], bytes]
 """`handler(context, request)` returns the response. Only the database knows the context's type."""
 PlainRead = Callable[[PermittedBytes, ResponseCache | None], bytes | None]
-Done = Callable[[bytes | BaseException], None]
-
-
-class DispatchDatabase(Protocol):
-    """The interface of a database that the dispatcher uses."""
-
-    def read(
-        self,
-        handler: Handler,
-        permitted: PermittedRequest,
-        cache_key: bytes = b"",
-        cache: ResponseCache | None = None,
-    ) -> bytes:
-        """Runs a read at once. Its response may be cached under `cache_key`."""
-
-    def write(self, handler: Handler, permitted: PermittedRequest, done: Done) -> None:
-        """Runs a write. Calls `done` with its response or error when that is durable."""
-
-    def show(self, page: Handler, query: PermittedRequest, done: Done) -> None:
-        """Runs the handler of a page. Calls `done` with its content or error."""
 
 
 class LargeRequestForwarder(Protocol):
@@ -171,11 +152,12 @@ class Dispatcher:
 
     def __init__(
         self,
-        database: DispatchDatabase,
+        database: DatabaseInterface,
         reads: Mapping[str, Handler],
         writes: Mapping[str, Handler],
         only_reads: Mapping[str, Callable[[Request], bool]] = {},
         pages: Mapping[str, Handler] = {},
+        table_pages: Mapping[str, Handler] = {},
         plain_reads: Mapping[str, PlainRead] = {},
         response_caches: Mapping[str, ResponseCache] = {},
         companions: Mapping[bytes, Companion] = {},
@@ -186,13 +168,13 @@ class Dispatcher:
         shares_tables: bool = False,
     ) -> None:
         """`only_reads` decides between the handlers of an operation that is in both `reads` and
-        `writes`. `pages` are shown by GET in addition to the server's own. `companions` answer
-        targets that begin with their names, and `rest` answers services in AWS's REST protocol.
-        Pages with data are only shown under host names that `hosts` allows. Without
-        `large_requests`, requests of any size are decided at once. `sites` answer requests whose
-        path begins with their name, unless the content type is that of an operation. With
-        `shares_tables`, other servers may change the same tables, and rights are checked again
-        after they did."""
+        `writes`. GET shows `pages` about the server and `table_pages` about stored data in
+        addition to the server's own. `companions` answer targets that begin with their names, and
+        `rest` answers services in AWS's REST protocol. Pages with data are only shown under host
+        names that `hosts` allows. Without `large_requests`, requests of any size are decided at
+        once. `sites` answer requests whose path begins with their name, unless the content type is
+        that of an operation. With `shares_tables`, other servers may change the same tables, and
+        rights are checked again after they did."""
         self.metrics = ServerMetrics(response_caches)
         self.notable = SlowRequests()
         self._database = database
@@ -228,6 +210,7 @@ class Dispatcher:
             b"/requests": lambda: HttpResponse(200, self.notable.page(), JSON),
         }
         self._database_pages = {path.encode(): page for path, page in pages.items()}
+        self._table_pages = {path.encode(): page for path, page in table_pages.items()}
 
     def _metrics_page(self) -> HttpResponse:
         return HttpResponse(200, self.metrics.text().encode(), CONTENT_TYPE.encode())
@@ -292,6 +275,13 @@ class Dispatcher:
                 return
             assert operation.read is not None
             answer = self._database.read(operation.read, permitted, request.body, operation.cache)
+            if not isinstance(answer, bytes):
+                answer(
+                    self._answer_later(
+                        operation.name, content_type or JSON, started, reply, cost, request.body
+                    )
+                )
+                return
             response = HttpResponse(200, answer, content_type or JSON)
         except TooMuchToDecode:
             assert operation is not None
@@ -378,7 +368,11 @@ class Dispatcher:
                     self._database.write(operation.write, permitted, done)
                     return
                 assert operation.read is not None
-                done(self._database.read(operation.read, permitted))
+                answer = self._database.read(operation.read, permitted)
+                if isinstance(answer, bytes):
+                    done(answer)
+                else:
+                    answer(done)
             except Exception as error:
                 done(error)
 
@@ -489,13 +483,14 @@ class Dispatcher:
             site.handle(request, reply)
 
     def _show(self, path: bytes, target: bytes, reply: Reply, admission: Admission) -> None:
-        own, of_database = self._pages.get(path), self._database_pages.get(path)
+        own = self._pages.get(path)
+        of_database, of_tables = self._database_pages.get(path), self._table_pages.get(path)
         if path in PUBLIC_PATHS:
             assert own is not None
             reply(own())
             return
         permitted = admission.permit_page(path, query_of(target))
-        if of_database is None:
+        if of_database is None and of_tables is None:
             reply(own() if own else UNKNOWN_PATH)
             return
 
@@ -510,7 +505,19 @@ class Dispatcher:
                 response.body += content
                 reply(response)
 
-        self._database.show(of_database, permitted, done)
+        try:
+            if of_tables is not None:
+                content = self._database.read(of_tables, permitted)
+            else:
+                assert of_database is not None
+                content = self._database.read_now(of_database, permitted)
+        except Exception as error:
+            done(error)
+            return
+        if isinstance(content, bytes):
+            done(content)
+        else:
+            content(done)
 
 
 def _text_chars(request: Request) -> int:

@@ -33,14 +33,14 @@ def holding(storage_key: bytes) -> ResponseCache:
 
 
 def admit(cache: ResponseCache, key: bytes, body: bytes = BODY, partition: bytes = b"p") -> None:
-    """Called on the second miss."""
+    """Put a response, which is admitted on the second miss."""
     for _ in range(2):
         assert cache.get(key) is None
         cache.put(key, body, partition)
 
 
 def keys_of(cache: ResponseCache, keys: list[bytes]) -> list[bytes]:
-    """The keys that are cached."""
+    """The keys of the cached responses."""
     return [key for key in keys if cache.get(key) is not None]
 
 

@@ -8,11 +8,9 @@ items.
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import os
 import signal
-import struct
 import subprocess
 import sys
 from collections import deque
@@ -28,14 +26,14 @@ from typing import Any, BinaryIO, Generic, NamedTuple, Self, TypeVar
 import msgspec
 
 from partita.errors import PartitaError
+from partita.foundation import child_process
 
 WORKERS_MAX = 4
 AHEAD = 2
 """Tasks that wait for each process while it is busy."""
-PR_SET_PDEATHSIG = 1
 END_SECONDS_MAX = 10
-_HEAD = struct.Struct(">BI")
-_ANSWER, _REFUSAL = 0, 1
+_ANSWER, _REFUSAL = b"\0", b"\1"
+"""The first byte of what a worker sends."""
 
 Answer = TypeVar("Answer")
 Handler = Callable[[bytes], Any]
@@ -77,7 +75,7 @@ class WorkerProcesses(Generic[Answer]):
                 WorkerPipes(os.fdopen(our_tasks, "wb"), os.fdopen(our_answers, "rb"))
             )
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", __name__, self._job, *map(str, theirs)],
+            [sys.executable, "-P", "-m", __name__, str(os.getpid()), self._job, *map(str, theirs)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             pass_fds=[self._lock, *theirs],
@@ -87,7 +85,7 @@ class WorkerProcesses(Generic[Answer]):
         for pipes in self._pipes:
             self._idle.put(pipes)
             with suppress(OSError):
-                _write(pipes.tasks, _ANSWER, self._setup)
+                _send(pipes.tasks, self._setup)
         self._pool = ThreadPoolExecutor(self.count)
         return self
 
@@ -122,16 +120,18 @@ class WorkerProcesses(Generic[Answer]):
 
     def _asked(self, pipes: WorkerPipes, task: Any) -> Answer:
         try:
-            _write(pipes.tasks, _ANSWER, msgspec.msgpack.encode(task))
-            kind, content = _read(pipes.answers)
-        except (OSError, EOFError) as error:
+            _send(pipes.tasks, msgspec.msgpack.encode(task))
+            reply = child_process.receive_frame(pipes.answers)
+        except OSError:
+            reply = None
+        if reply is None:
             raise PartitaError(
                 "A worker process of the move has ended; run the command again, and it goes on from"
                 " here."
-            ) from error
-        if kind == _REFUSAL:
-            raise PartitaError(content.decode())
-        return msgspec.msgpack.decode(content, type=self._answer)
+            )
+        if reply.startswith(_REFUSAL):
+            raise PartitaError(reply[1:].decode())
+        return msgspec.msgpack.decode(memoryview(reply)[1:], type=self._answer)
 
     def in_order(self, tasks: Iterable[Any]) -> Iterator[Answer]:
         """Yields all answers in the order of the tasks."""
@@ -144,56 +144,42 @@ class WorkerProcesses(Generic[Answer]):
             yield waiting.popleft().result()
 
 
-def _write(pipe: Any, kind: int, content: bytes) -> None:
-    pipe.write(_HEAD.pack(kind, len(content)))
-    pipe.write(content)
+def _send(pipe: BinaryIO, content: bytes) -> None:
+    pipe.write(child_process.framed(content))
     pipe.flush()
-
-
-def _read(pipe: Any) -> tuple[int, bytes]:
-    head = pipe.read(_HEAD.size)
-    if len(head) < _HEAD.size:
-        raise EOFError
-    kind, size = _HEAD.unpack(head)
-    content = pipe.read(size)
-    if len(content) < size:
-        raise EOFError
-    return kind, content
 
 
 def serve(make: Callable[[bytes], Handler], pipes: WorkerPipes) -> None:
     """Answers tasks until the task pipe closes."""
-    try:
-        _, setup = _read(pipes.tasks)
-        handle = make(setup)
-        while True:
-            _, task = _read(pipes.tasks)
-            try:
-                answer = msgspec.msgpack.encode(handle(task))
-            except PartitaError as error:
-                _write(pipes.answers, _REFUSAL, str(error).encode())
-            else:
-                _write(pipes.answers, _ANSWER, answer)
-    except (EOFError, BrokenPipeError):
+    setup = child_process.receive_frame(pipes.tasks)
+    if setup is None:
         return
+    handle = make(setup)
+    with suppress(BrokenPipeError):
+        while (task := child_process.receive_frame(pipes.tasks)) is not None:
+            try:
+                reply = _ANSWER + msgspec.msgpack.encode(handle(task))
+            except PartitaError as error:
+                reply = _REFUSAL + str(error).encode()
+            _send(pipes.answers, reply)
 
 
 def main() -> None:
     """Runs as the first worker process and forks the others."""
     # Control-C reaches the whole process group; only the parent acts on it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    job, *handles = sys.argv[1:]
-    _end_with_parent()
+    parent, job, *handles = sys.argv[1:]
+    child_process.end_with(int(parent))
     make: Callable[[bytes], Handler] = import_module(job).worker
     # Keeps the garbage collector from touching shared pages, which would copy them.
     gc.freeze()
     pairs = list(zip(map(int, handles[::2]), map(int, handles[1::2]), strict=True))
     mine = pairs[0]
-    children: list[int] = []
+    first, children = os.getpid(), list[int]()
     for other in pairs[1:]:
         child = os.fork()
         if child == 0:
-            _end_with_parent()
+            child_process.end_with(first)
             mine, children = other, []
             break
         children.append(child)
@@ -203,12 +189,6 @@ def main() -> None:
     serve(make, WorkerPipes(os.fdopen(mine[0], "rb"), os.fdopen(mine[1], "wb")))
     for child in children:
         os.waitpid(child, 0)
-
-
-def _end_with_parent() -> None:
-    """Has the kernel kill this process when its parent dies; a no-op outside Linux."""
-    with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 if __name__ == "__main__":

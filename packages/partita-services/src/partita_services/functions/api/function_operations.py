@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable
 from typing import Any
 from urllib.parse import quote
 
-from partita.client.record_table import aliases_of, version_sort, versions_of
 from partita.errors import (
     CodeStorageExceededException,
     InvalidParameterValueException,
@@ -24,19 +23,19 @@ from partita_services.functions.api.function_versions import publish
 from partita_services.functions.api.lambda_service import Answer, LambdaService, Request, page
 from partita_services.functions.function_arns import LATEST
 from partita_services.functions.function_catalog import moment, not_found
-from partita_services.functions.runtime import code_packages
-from partita_services.functions.storage.function_records import (
+from partita_services.functions.function_records import (
     AliasRecord,
     FunctionRecord,
     VersionRecord,
 )
-from partita_services.functions.storage.function_store import (
+from partita_services.functions.function_store import (
     FUNCTIONS,
-    RecordExists,
     StoredPackage,
     code_of,
     event_invokes_of,
 )
+from partita_services.functions.runtime import code_packages
+from partita_services.record_table import RecordConflict, aliases_of, version_sort, versions_of
 
 TIMEOUT_SECONDS, MEMORY_MB, STORAGE_MB = 3, 128, 512
 TIMEOUT_SECONDS_MAX = 900
@@ -120,10 +119,12 @@ async def create_function(service: LambdaService, request: Request) -> Answer:
     async with service.changes:
         if await service.catalog.find(name) is not None:
             raise ResourceConflictException(f"Function already exist: {name}")
+        # The code goes first: a kill in between leaves code without a function, but never a
+        # function without code.
         await service.store.save(code_of(name), function.package, StoredPackage.of(content))
         try:
             await service.store.save(FUNCTIONS, name, function, is_new=True)
-        except RecordExists:
+        except RecordConflict:
             raise ResourceConflictException(f"Function already exist: {name}") from None
         configuration = function.configuration
         if request.get("Publish"):
@@ -274,6 +275,7 @@ async def update_function_code(service: LambdaService, request: Request) -> Answ
             code_of(function.name), function.package, StoredPackage.of(content)
         )
         await service.store.save(FUNCTIONS, function.name, function)
+        # The old code goes last, for the same reason.
         await _drop_package(service, function, before)
         return await _updated(service, function, is_published=request.get("Publish", False))
 
@@ -382,6 +384,7 @@ async def delete_function(service: LambdaService, request: Request) -> Answer:
         if "Qualifier" in request or target.qualifier != LATEST:
             await _delete_version(service, function, target.qualifier)
             return {"StatusCode": 204}
+        # The record of the function goes first: from then on, it cannot be called any more.
         await service.store.erase(FUNCTIONS, name)
         for partition in (versions_of, aliases_of, event_invokes_of, code_of):
             await service.store.erase_all(partition(name))

@@ -7,8 +7,8 @@ from partita_services.functions import function_arns
 from partita_services.functions.api import mapping_operations
 from partita_services.functions.api.function_operations import changeable
 from partita_services.functions.api.lambda_service import Answer, LambdaService, Request
-from partita_services.functions.storage.function_records import FunctionRecord, MappingRecord
-from partita_services.functions.storage.function_store import FUNCTIONS, MAPPINGS
+from partita_services.functions.function_records import FunctionRecord, MappingRecord
+from partita_services.functions.function_store import FUNCTIONS, MAPPINGS
 
 Tagged = FunctionRecord | MappingRecord
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
-from partita.client.record_table import aliases_of, version_sort, versions_of
 from partita.errors import (
     FunctionNotFound,
     InvalidParameterValueException,
@@ -16,16 +15,16 @@ from partita_services.functions import function_arns
 from partita_services.functions.api.lambda_service import Answer, LambdaService, Request, page
 from partita_services.functions.function_arns import LATEST
 from partita_services.functions.function_catalog import not_found
-from partita_services.functions.storage.function_records import (
+from partita_services.functions.function_records import (
     AliasRecord,
     FunctionRecord,
     VersionRecord,
 )
-from partita_services.functions.storage.function_store import (
+from partita_services.functions.function_store import (
     FUNCTIONS,
-    RecordExists,
     event_invokes_of,
 )
+from partita_services.record_table import RecordConflict, aliases_of, version_sort, versions_of
 
 SAME = (
     "Architectures",
@@ -120,7 +119,7 @@ async def create_alias(service: LambdaService, request: Request) -> Answer:
         await _check_versions(service, function, alias)
         try:
             await service.store.save(aliases_of(name), alias.name, alias, is_new=True)
-        except RecordExists:
+        except RecordConflict:
             arn = function_arns.function_arn(name, alias.name)
             raise ResourceConflictException(f"Alias already exists: {arn}") from None
     return _shown(name, alias)

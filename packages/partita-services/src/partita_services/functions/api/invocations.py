@@ -18,8 +18,8 @@ from partita.foundation.service_limits import MB
 from partita_services.functions import function_arns
 from partita_services.functions.api.lambda_service import Answer, LambdaService, Request, page
 from partita_services.functions.function_arns import QualifiedFunction
-from partita_services.functions.storage.function_records import EventInvokeRecord
-from partita_services.functions.storage.function_store import event_invokes_of
+from partita_services.functions.function_records import EventInvokeRecord
+from partita_services.functions.function_store import event_invokes_of
 
 EVENT, DRY_RUN = "Event", "DryRun"
 SYNC_BYTES_MAX, ASYNC_BYTES_MAX = 6 * MB, 1 * MB
@@ -73,6 +73,7 @@ def _event(payload: bytes, bytes_max: int) -> bytes:
         raise InvalidRequestContentException(
             f"Could not parse request body into json: Could not parse payload into json: {error}"
         ) from None
+    # A newline would end the call in the protocol of the worker. This removes all whitespace.
     return msgspec.json.format(payload, indent=-1)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -13,14 +13,15 @@ import orjson
 from partita.client import Client
 from partita.errors import InvalidParameterValueException
 from partita.foundation.clock import Clock
+from partita_services.background_tasks import BackgroundTasks
 from partita_services.functions.destinations import Destinations
 from partita_services.functions.function_catalog import FunctionCatalog
+from partita_services.functions.function_store import FunctionStore
 from partita_services.functions.invocation_queue import InvocationQueue
 from partita_services.functions.mappings.mapping_runner import Mappings
 from partita_services.functions.runtime.code_packages import CodePackages
 from partita_services.functions.runtime.role_sessions import RoleSessions
 from partita_services.functions.schedules.scheduler import Scheduler
-from partita_services.functions.storage.function_store import FunctionStore
 
 Request = dict[str, Any]
 Answer = dict[str, Any]
@@ -32,7 +33,7 @@ PAGE_MAX = 50
 
 @dataclass(frozen=True, slots=True)
 class LambdaService:
-    """What every operation gets besides its request."""
+    """The parts of the service that operations use."""
 
     client: Client
     store: FunctionStore
@@ -48,13 +49,7 @@ class LambdaService:
     """True when clients may upload code."""
     changes: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held while a stored record is read, changed and written."""
-    under_way: set[asyncio.Task[None]] = field(default_factory=set)
-
-    def later(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run work in the background."""
-        task = asyncio.create_task(work)
-        self.under_way.add(task)
-        task.add_done_callback(self.under_way.discard)
+    background: BackgroundTasks = field(default_factory=BackgroundTasks)
 
 
 Operation = Callable[[LambdaService, Request], Awaitable[Answer]]

@@ -18,10 +18,10 @@ from partita.foundation.server_settings import FOR_EVER
 from partita_services.functions import function_arns
 from partita_services.functions.api.lambda_service import Answer, LambdaService, Request, page
 from partita_services.functions.function_arns import LATEST, QualifiedFunction
+from partita_services.functions.function_records import MappingRecord
+from partita_services.functions.function_store import MAPPINGS
 from partita_services.functions.mappings.event_source_mapping import DYNAMODB, KINESIS, service_of
 from partita_services.functions.mappings.mapping_runner import DELETING, DISABLED, ENABLED
-from partita_services.functions.storage.function_records import MappingRecord
-from partita_services.functions.storage.function_store import MAPPINGS
 
 SOURCES = (KINESIS, DYNAMODB)
 LIST_MAX = 100
@@ -58,7 +58,7 @@ READING = {
 }
 """The actions that the function's role needs on a stream."""
 TRANSITION_SECONDS = 0.05
-"""How long a transition state, such as Creating, can be seen."""
+"""A transition state, such as Creating, can be seen for this long."""
 UNKNOWN = "The resource you requested does not exist."
 
 
@@ -87,6 +87,7 @@ async def create_event_source_mapping(service: LambdaService, request: Request) 
     is_enabled = request.get("Enabled", True)
     async with service.changes:
         await _refuse_second(service, configuration)
+        # The position is saved before the mapping, so that LATEST is the time of this request.
         await service.mappings.begin(configuration)
         record = MappingRecord(
             uuid=identity, configuration=configuration, tags=request.get("Tags", {})
@@ -224,7 +225,7 @@ def _settle_later(service: LambdaService, uuid: str) -> None:
             # Read the record again: its tags may have changed in the meantime.
             await service.mappings.settle(await find(service, uuid))
 
-    service.later(settle())
+    service.background.start(settle())
 
 
 async def find(service: LambdaService, uuid: str) -> MappingRecord:
@@ -296,7 +297,7 @@ async def of_client(service: LambdaService, uuid: str) -> MappingRecord:
     record = await find(service, uuid)
     if record.uuid in (trigger.uuid for trigger in service.mappings.of_settings()):
         raise ResourceConflictException(
-            "This mapping is a trigger of the settings of this server; change it there."
+            "This mapping is a trigger in the settings of this server; change it there."
         )
     return record
 

@@ -8,10 +8,11 @@ from typing import Any
 from partita.errors import FunctionNotFound, ScheduleConflict, ValidationException
 from partita_services.functions import function_arns
 from partita_services.functions.api.lambda_service import Answer, LambdaService, Request, page
+from partita_services.functions.function_records import GroupRecord, ScheduleRecord
+from partita_services.functions.function_store import GROUPS, SCHEDULES
 from partita_services.functions.schedules.schedule_expressions import InvalidScheduleExpression
 from partita_services.functions.schedules.scheduler import DEFAULT, OF_SETTINGS, sort_of
-from partita_services.functions.storage.function_records import GroupRecord, ScheduleRecord
-from partita_services.functions.storage.function_store import GROUPS, SCHEDULES, RecordExists
+from partita_services.record_table import RecordConflict
 
 LIST_MAX = 100
 COPIED = (
@@ -106,7 +107,8 @@ def _check_dates(configuration: dict[str, Any]) -> None:
 async def _check_group(service: LambdaService, group: str) -> None:
     if group == OF_SETTINGS:
         raise ScheduleConflict(
-            "Schedules of the group settings are in the settings of this server; change them there."
+            "Schedules in the group settings come from the settings of this server; change them "
+            "there."
         )
     await _group(service, group)
 
@@ -198,9 +200,9 @@ async def create_schedule_group(service: LambdaService, request: Request) -> Ans
     record = GroupRecord(name=name, created_at=service.clock(), tags=tags)
     try:
         if name in (DEFAULT, OF_SETTINGS):
-            raise RecordExists
+            raise RecordConflict
         await service.store.save(GROUPS, name, record, is_new=True)
-    except RecordExists:
+    except RecordConflict:
         raise ScheduleConflict(f"Schedule group {name} already exists.") from None
     return {"ScheduleGroupArn": function_arns.group_arn(name)}
 

@@ -66,21 +66,21 @@ Save = Callable[[str, dict[str, Any] | None], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class DeliveryDependencies:
-    """What the deliveries of one mapping share."""
+    """The mapping, its stream and its target, which all deliveries of the mapping share."""
 
     mapping: EventSourceMapping
     source: EventSource
     target: MappingTarget
     destinations: Destinations
     clock: Clock
-    tell: Callable[[str], None]
+    note_result: Callable[[str], None]
     """Called with the result of each call, for LastProcessingResult."""
 
 
 class BatchDelivery:
-    def __init__(self, surroundings: DeliveryDependencies, shard: SourceShard, save: Save) -> None:
-        self._around = surroundings
-        self._mapping = surroundings.mapping
+    def __init__(self, dependencies: DeliveryDependencies, shard: SourceShard, save: Save) -> None:
+        self._dependencies = dependencies
+        self._mapping = dependencies.mapping
         self._shard = shard
         self._save = save
         self._lanes = [DeliveryLane() for _ in range(self._mapping.parallelization_factor)]
@@ -115,21 +115,23 @@ class BatchDelivery:
             while self._is_full():
                 self._room.clear()
                 await self._room.wait()
-            page = await self._around.source.read(self._shard, position, READ_RECORDS_MAX)
+            page = await self._dependencies.source.read(self._shard, position, READ_RECORDS_MAX)
             if page is None:
                 break
             for record in page.records:
                 self._done.add(record.sequence_number)
                 lane_of(record, self._lanes).put(record)
             if page.position != position:
+                # Records that no filter matches still move the checkpoint.
                 self._done.pass_over(page.position)
             position = page.position
             if page.is_last:
                 break
             if not page.is_behind:
-                self._empty_at = self._around.clock()
+                self._empty_at = self._dependencies.clock()
             for lane in self._lanes:
                 lane.wake()
+            # Otherwise the checkpoint is saved when the waiting records are done.
             if not page.records and not self._done.is_waiting:
                 await self._note()
             if not page.is_behind:
@@ -203,6 +205,7 @@ class BatchDelivery:
             if failed_at > 0:
                 # The records before the first failed one are done. (Lambda guide, "Partial batch
                 # responses")
+                # A function that makes progress has all its retries again.
                 records, attempts = records[failed_at:], 0
                 if self._mapping.bisects:
                     # The batch is bisected just there (same page), so the rest is called again at
@@ -226,7 +229,7 @@ class BatchDelivery:
         age = self._mapping.maximum_age_seconds
         if age == FOR_EVER:
             return records
-        oldest = self._around.clock() - age
+        oldest = self._dependencies.clock() - age
         old = list(takewhile(lambda record: record.created_at < oldest, records))
         if old:
             await self._give_up(old, DeliveryFailure(TOO_OLD, attempts, reason))
@@ -254,17 +257,21 @@ class BatchDelivery:
         refusals = 0
         while True:
             try:
-                content = await self._around.target.call(event)
+                content = await self._dependencies.target.call(event)
             except CallFailed as error:
-                self._around.tell(FAILED)
+                self._dependencies.note_result(FAILED)
                 return None, str(error)
             except CallRefused as error:
-                self._around.tell(f"PROBLEM: {error}")
+                self._dependencies.note_result(f"PROBLEM: {error}")
                 refusals += 1
-                logger.warning("The %s waits: %s", self._mapping.name, error)
+                logger.warning(
+                    "The %s could not call its target, and tries again: %s",
+                    self._mapping.name,
+                    error,
+                )
                 await asyncio.sleep(_backoff_seconds(refusals))
             else:
-                self._around.tell(OK)
+                self._dependencies.note_result(OK)
                 if not self._mapping.reports_failures and self._window is None:
                     return None, ""
                 return _decoded(content), ""
@@ -274,15 +281,15 @@ class BatchDelivery:
         if destination is None:
             logger.error("The %s gave up %d records.", self._mapping.name, len(records))
         else:
-            around = self._around
+            dependencies = self._dependencies
             report = report_of(
-                around.target.arn,
-                around.target.version,
-                around.source.batch_info,
+                dependencies.target.arn,
+                dependencies.target.version,
+                dependencies.source.batch_info,
                 self._shard,
                 records,
                 failure,
-                around.clock(),
+                dependencies.clock(),
             )
             await self._send(destination, report)
         await self._finish(records)
@@ -291,11 +298,15 @@ class BatchDelivery:
         refusals = 0
         while True:
             try:
-                await self._around.destinations.send(destination, report, self._shard.name)
+                await self._dependencies.destinations.send(destination, report, self._shard.name)
             except SendFailed as error:
                 # Without a report, the records would be lost: so the shard waits.
                 refusals += 1
-                logger.error("The %s cannot go on: %s.", self._mapping.name, error)
+                logger.error(
+                    "The %s cannot send its report of failed records, and tries again: %s.",
+                    self._mapping.name,
+                    error,
+                )
                 await asyncio.sleep(_backoff_seconds(refusals))
             else:
                 return
@@ -307,6 +318,8 @@ class BatchDelivery:
 
     async def _note(self) -> None:
         """Save the position up to which all records are done, if it has changed."""
+        # Lanes finish at any time: without the lock, an older position could be saved after a newer
+        # one.
         async with self._saving:
             window = None if self._window is None else msgspec.to_builtins(self._window)
             reached = (self._done.position, window)
@@ -324,8 +337,8 @@ def _decoded(content: bytes) -> Any:
 
 
 def _first_failure(records: list[SourceRecord], result: Any) -> tuple[int, str]:
-    """What a function reports in batchItemFailures. A report that makes no sense fails the whole
-    batch. (Lambda guide, "Partial batch responses")"""
+    """Reads batchItemFailures. A report that makes no sense fails the whole batch. (Lambda guide,
+    "Partial batch responses")"""
     if not result or not isinstance(result, dict) or not result.get("batchItemFailures"):
         return len(records), ""
     places = {record.sequence_number: place for place, record in enumerate(records)}

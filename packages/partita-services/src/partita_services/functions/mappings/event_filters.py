@@ -52,7 +52,7 @@ def _compile(text: str) -> Matches:
 
 
 def _levels(pattern: Any) -> int:
-    """How deep a pattern nests. Each level costs time with every record."""
+    """Returns the nesting depth of a pattern. Each level costs time with every record."""
     if not isinstance(pattern, dict | list):
         return 0
     members = pattern.values() if isinstance(pattern, dict) else pattern

@@ -26,7 +26,7 @@ class EventSourceMapping:
     name: str
     """The name in the log."""
     source: str
-    """The ARN of a stream; for triggers, the name of a table."""
+    """The ARN of a stream; for triggers of a table, its name."""
     starting_position: str = TRIM_HORIZON
     """TRIM_HORIZON, LATEST, or AT_TIMESTAMP and a time."""
     batch_size: int = 100

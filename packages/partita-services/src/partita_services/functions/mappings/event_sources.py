@@ -120,6 +120,7 @@ class KinesisSource:
         return read
 
     async def latest(self, shard: SourceShard) -> str:
+        # A closed shard has nothing that comes later than now.
         if self._since is None and shard.is_closed:
             return SHARD_END
         since = self._clock() if self._since is None else self._since

@@ -11,14 +11,14 @@ import uuid
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from partita_services.functions.destinations import moment
 from partita_services.functions.mappings.event_sources import SourceRecord, SourceShard, event_of
+from partita_services.iso_time import iso_time
 
 EXHAUSTED, TOO_OLD = "RetryAttemptsExhausted", "RecordAgeExceeded"
 
 
 class DeliveryFailure(NamedTuple):
-    """Why records were given up."""
+    """The reason why records were given up."""
 
     condition: str
     attempts: int
@@ -47,13 +47,13 @@ def report_of(
             "functionError": "Unhandled",
         },
         "version": "1.0",
-        "timestamp": moment(now),
+        "timestamp": iso_time(now),
         batch_info: {
             "shardId": shard.name,
             "startSequenceNumber": records[0].sequence_number,
             "endSequenceNumber": records[-1].sequence_number,
-            "approximateArrivalOfFirstRecord": moment(records[0].created_at, "seconds"),
-            "approximateArrivalOfLastRecord": moment(records[-1].created_at, "seconds"),
+            "approximateArrivalOfFirstRecord": iso_time(records[0].created_at, "seconds"),
+            "approximateArrivalOfLastRecord": iso_time(records[-1].created_at, "seconds"),
             "batchSize": len(records),
             "streamArn": shard.stream_arn,
         },

@@ -18,6 +18,12 @@ from partita_services.functions import function_arns
 from partita_services.functions.destinations import Destinations
 from partita_services.functions.function_arns import QualifiedFunction
 from partita_services.functions.function_catalog import FunctionCatalog
+from partita_services.functions.function_records import MappingRecord
+from partita_services.functions.function_store import (
+    MAPPINGS,
+    FunctionStore,
+    checkpoints_of,
+)
 from partita_services.functions.mappings.batch_delivery import BatchDelivery, DeliveryDependencies
 from partita_services.functions.mappings.event_source_mapping import (
     EventSourceMapping,
@@ -34,13 +40,7 @@ from partita_services.functions.mappings.mapping_targets import (
 )
 from partita_services.functions.mappings.shard_checkpoints import ShardCheckpoint, ShardCheckpoints
 from partita_services.functions.runtime.function_pool import FunctionPool
-from partita_services.functions.runtime.function_process import LoadedFunction
-from partita_services.functions.storage.function_records import MappingRecord
-from partita_services.functions.storage.function_store import (
-    MAPPINGS,
-    FunctionStore,
-    checkpoints_of,
-)
+from partita_services.functions.runtime.function_process import FunctionSpec
 
 logger = logging.getLogger(__name__)
 
@@ -99,6 +99,8 @@ class Mappings:
         """End a transition: run the mapping as it is configured, stop it, or remove it."""
         await self._stop(record.uuid)
         if record.goal == DELETING:
+            # The record goes last: after a kill, it is still there with its goal, and this is done
+            # again.
             await self._store.erase_all(checkpoints_of(record.uuid))
             await self._store.erase(MAPPINGS, record.uuid)
             return
@@ -164,9 +166,9 @@ class Mappings:
             return FunctionTarget(self._catalog, function_arns.qualified(trigger.function))
         arn, handler = function_arns.function_arn(trigger.name), trigger.function
 
-        def make(surroundings: dict[str, str]) -> FunctionPool:
-            function = LoadedFunction(
-                *(trigger.name, handler, self._folder, trigger.timeout_seconds, arn, surroundings)
+        def make(environment: dict[str, str]) -> FunctionPool:
+            function = FunctionSpec(
+                *(trigger.name, handler, self._folder, trigger.timeout_seconds, arn, environment)
             )
             return FunctionPool(function, self._starts)
 
@@ -191,12 +193,12 @@ class MappingRunner:
         self._name = mapping.name
         self._source = source_of(mapping, client, clock)
         self.checkpoints = ShardCheckpoints(store, mapping, self._source)
-        self._surroundings = DeliveryDependencies(
-            mapping, self._source, target, destinations, clock, self._tell
+        self._dependencies = DeliveryDependencies(
+            mapping, self._source, target, destinations, clock, self._note_result
         )
         self._running: asyncio.Task[None] | None = None
 
-    def _tell(self, result: str) -> None:
+    def _note_result(self, result: str) -> None:
         self.last_result = result
 
     def start(self) -> None:
@@ -219,7 +221,7 @@ class MappingRunner:
 
     async def _consume(self, shard: SourceShard, checkpoint: ShardCheckpoint) -> None:
         delivery = BatchDelivery(
-            self._surroundings, shard, partial(self.checkpoints.save, checkpoint)
+            self._dependencies, shard, partial(self.checkpoints.save, checkpoint)
         )
         await delivery.consume(checkpoint.position, checkpoint.window)
 

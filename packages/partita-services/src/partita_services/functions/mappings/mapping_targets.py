@@ -1,4 +1,4 @@
-"""What a mapping calls: a function, a function that only this trigger has, or a URL."""
+"""The targets of mappings: a function, a function that only one trigger has, or a URL."""
 
 from __future__ import annotations
 
@@ -90,13 +90,13 @@ class TriggerFunction:
     async def _current(self) -> FunctionPool:
         """The pool of processes. It is replaced when the session in their environment is
         renewed."""
-        surroundings = await self._catalog.surroundings(self._role)
-        key_id = surroundings["AWS_ACCESS_KEY_ID"]
+        environment = await self._catalog.environment_of(self._role)
+        key_id = environment["AWS_ACCESS_KEY_ID"]
         if self._pool is not None and self._key_id != key_id:
             self._catalog.close_later(self._pool)
             self._pool = None
         if self._pool is None:
-            self._pool, self._key_id = self._make(surroundings), key_id
+            self._pool, self._key_id = self._make(environment), key_id
         return self._pool
 
     async def close(self) -> None:

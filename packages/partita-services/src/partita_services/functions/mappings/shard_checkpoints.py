@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 
 from partita.client.consumer.kinesis_source import LATEST, TRIM_HORIZON
+from partita_services.functions.function_store import FunctionStore, checkpoints_of
 from partita_services.functions.mappings.event_source_mapping import EventSourceMapping
 from partita_services.functions.mappings.event_sources import SHARD_END, EventSource, SourceShard
-from partita_services.functions.storage.function_store import FunctionStore, checkpoints_of
 
 START = "start"
 
@@ -65,6 +65,7 @@ class ShardCheckpoints:
         start = positions.pop(START, None)
         if start is None:
             start = ShardPosition(shard_id=START, positions=await self._first_positions())
+            # Saved before any record is delivered: LATEST must not become later after a restart.
             await self._store.save(self._partition, START, start)
         self._known = {
             saved.shard_id: ShardCheckpoint(saved.shard_id, saved.position, saved.window)
@@ -95,6 +96,8 @@ class ShardCheckpoints:
     def _checkpoint(self, shard: SourceShard) -> ShardCheckpoint:
         if shard.shard_id not in self._known:
             assert self._start is not None
+            # A shard that came after the mapping is read from its start, whatever the mapping's own
+            # position.
             position = self._start.get(shard.shard_id, TRIM_HORIZON)
             self._known[shard.shard_id] = ShardCheckpoint(shard.shard_id, position)
         return self._known[shard.shard_id]

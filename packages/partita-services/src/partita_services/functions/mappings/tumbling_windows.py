@@ -4,7 +4,6 @@ to call."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
 from itertools import groupby
 from math import floor
 from typing import Any
@@ -14,6 +13,7 @@ import orjson
 
 from partita.foundation.service_limits import MB
 from partita_services.functions.mappings.event_sources import SourceRecord, SourceShard
+from partita_services.iso_time import iso_time
 
 STATE_BYTES_MAX = 1 * MB
 
@@ -56,13 +56,17 @@ def event_of_window(
     """The event for a call within a window. (Lambda guide, "Using Lambda for stateful
     processing")"""
     members = {
-        "window": {"start": _moment(window.start), "end": _moment(window.end)},
+        "window": {
+            "start": iso_time(window.start, "seconds"),
+            "end": iso_time(window.end, "seconds"),
+        },
         "state": window.state,
         "shardId": shard.name,
         "eventSourceARN": shard.stream_arn,
         "isFinalInvokeForWindow": is_final,
         "isWindowTerminatedEarly": is_early,
     }
+    # The records are JSON already, and need not be encoded again.
     bodies = b",".join(record.body for record in records)
     return b'{"Records":[%b],%b' % (bodies, orjson.dumps(members)[1:])
 
@@ -71,7 +75,3 @@ def state_in(result: Any) -> Any:
     """The state that a function has returned; an empty one when it returned none."""
     state = result.get("state") if isinstance(result, dict) else None
     return {} if state is None else state
-
-
-def _moment(seconds: int) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

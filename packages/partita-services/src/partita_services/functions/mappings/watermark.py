@@ -31,6 +31,7 @@ class Watermark:
     def pass_over(self, place: str) -> None:
         """The records up to this position were filtered out: there is nothing to do for them."""
         if self._places:
+            # Behind the waiting records, like a record that is done at once.
             if self._places[-1] != place:
                 self.add(place)
                 self.finish(place)

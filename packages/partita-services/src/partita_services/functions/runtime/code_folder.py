@@ -22,7 +22,7 @@ PREFIX = "partita-code-"
 MOUNTS = Path("/proc/self/mounts")
 IN_MEMORY = ("tmpfs", "ramfs")
 USUAL = ("/dev/shm", "/run/shm")
-"""Where Linux usually has a tmpfs."""
+"""The usual places of a tmpfs on Linux."""
 NO_MEMORY = (
     "This server's data is encrypted, so it unpacks code into memory only, and it found no tmpfs "
     "that it may write to: set TMPDIR to a folder in one, or mount /dev/shm."
@@ -72,6 +72,8 @@ def _lock_of(path: Path) -> int | None:
     it."""
     descriptor = None
     try:
+        # The temporary folder is open to all users: a link that somebody has put there must not be
+        # followed.
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         flock(descriptor, LOCK_EX | LOCK_NB)
     except OSError:
@@ -86,6 +88,7 @@ def sweep(places: Iterable[Path]) -> None:
     for place in places:
         with suppress(OSError):
             for path in place.glob(f"{PREFIX}*"):
+                # `lstat`, because a link may lead to a folder of ours.
                 lock = _lock_of(path) if path.lstat().st_uid == os.getuid() else None
                 if lock is not None:
                     remove(path)

@@ -20,10 +20,10 @@ from pathlib import Path
 
 from partita.errors import InvalidParameterValueException, RequestTooLargeException
 from partita.foundation.service_limits import MB
+from partita_services.functions.function_store import FunctionStore, StoredPackage, code_of
 from partita_services.functions.message_sinks import in_thread
 from partita_services.functions.runtime.code_folder import CodeFolder, CodeFolderUnavailable
 from partita_services.functions.runtime.function_supervisor import remove
-from partita_services.functions.storage.function_store import FunctionStore, StoredPackage, code_of
 
 UNPACKED_BYTES_MAX = 262_144_000
 ZIPPED_BYTES_MAX = 50 * MB
@@ -40,7 +40,7 @@ DIRECTORY_MARK = b"PK\x01\x02"
 ENCRYPTED = 0x1
 PART_BYTES = MB
 AT_ONCE = 2
-"""How many archives are read at the same time; the others wait."""
+"""The number of archives that are read at the same time; the others wait."""
 DAMAGED = "Could not unzip uploaded file. Please check your file, then try to upload again."
 UNZIPPABLE = (
     zipfile.BadZipFile,
@@ -51,7 +51,7 @@ UNZIPPABLE = (
     RuntimeError,
     OSError,
 )
-"""What zipfile raises for malformed archives."""
+"""The errors that zipfile raises for malformed archives."""
 
 
 def sha256_of(content: bytes) -> str:
@@ -165,6 +165,7 @@ class CodePackages:
     async def folder(self, function: str, digest: str) -> Path:
         """The folder with unpacked code. It is kept until `release` was called as often as this."""
         folder = self.place() / "code" / function / digest
+        # Counted before the folder exists, so that nobody removes it while it is unpacked.
         self._users[folder] += 1
         try:
             async with self._places.setdefault(folder, asyncio.Lock()):
@@ -178,7 +179,7 @@ class CodePackages:
     async def _fill(self, folder: Path, function: str, digest: str) -> None:
         package = await self._store.find(code_of(function), digest, StoredPackage)
         if package is None:
-            raise InvalidParameterValueException(f"The code of {function} is gone.")
+            raise InvalidParameterValueException(f"The code of {function} no longer exists.")
         try:
             async with self._turns:
                 await in_thread(partial(unpack, package.content, folder))
@@ -217,6 +218,7 @@ def unpack(content: bytes, folder: Path) -> None:
                 with path.open("wb") as file:
                     for part in _parts(archive, entry):
                         file.write(part)
+        # All or nothing, also after a kill: `exists` is the sign that the folder is complete.
         beside.rename(folder)
     except BaseException:
         remove(beside)

@@ -9,7 +9,7 @@ import sys
 from partita.foundation.service_limits import KB, MB
 
 TAIL_BYTES = 4 * KB
-"""How much of the log Invoke returns. (Lambda API reference, Invoke)"""
+"""The length of the log that Invoke returns. (Lambda API reference, Invoke)"""
 KEPT_BYTES = 256 * KB
 READ_BYTES = 64 * KB
 READ_BYTES_PER_SECOND = 8 * MB
@@ -18,7 +18,7 @@ other functions."""
 LINE_BYTES_MAX = 256 * KB
 """Longer lines are split. (The maximum of CloudWatch Logs)"""
 END_SECONDS_MAX = 1.0
-"""How long to wait for the REPORT line of a call. A killed process never writes it."""
+"""The wait for the REPORT line of a call. A killed process never writes it."""
 MARKS = (b"START RequestId: ", b"END RequestId: ", b"REPORT RequestId: ")
 """The lines that Lambda adds to a log. They are not copied to our stderr."""
 
@@ -35,6 +35,7 @@ class FunctionLog:
         ready_at = clock()
         while part := await reader.read(READ_BYTES):
             self._content += part
+            # A function may log without end during one call.
             del self._content[:-KEPT_BYTES]
             *lines, rest = (rest + part).split(b"\n")
             if len(rest) > LINE_BYTES_MAX:
@@ -58,6 +59,7 @@ class FunctionLog:
                     await self._more.wait()
         except TimeoutError:
             pass
+        # The next call starts with an empty log.
         content, self._content = bytes(self._content), bytearray()
         return content[-TAIL_BYTES:]
 

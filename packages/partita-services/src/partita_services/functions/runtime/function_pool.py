@@ -13,15 +13,15 @@ from typing import Any
 from partita.errors import TooManyRequestsException
 from partita_services.functions.runtime.function_process import (
     FunctionProcess,
+    FunctionSpec,
     InvocationOutcome,
-    LoadedFunction,
 )
 
 PROCESSES_MAX = 8
 """The processes of a function without reserved concurrency; further calls wait."""
 CORES = os.cpu_count() or 1
 BUSY_SECONDS = 0.05
-"""How long a call waits for a busy process before another one is started."""
+"""A call waits this long for a busy process before another one is started."""
 CALLS_MAX = 1000
 """Running and waiting calls together: the concurrency that Lambda gives an account."""
 IDLE_SECONDS_MAX = 600.0
@@ -37,7 +37,7 @@ class FunctionPool:
     """
 
     def __init__(
-        self, function: LoadedFunction, starts: asyncio.Lock, concurrency: int | None = None
+        self, function: FunctionSpec, starts: asyncio.Lock, concurrency: int | None = None
     ) -> None:
         self._function = function
         self._starts = starts
@@ -45,6 +45,8 @@ class FunctionPool:
         self._calls = 0
         self._turns = asyncio.Semaphore(PROCESSES_MAX if concurrency is None else concurrency)
         self._processes: list[FunctionProcess] = []
+        # The process that was used last is taken first, so that the others stay idle long enough to
+        # be ended.
         self._idle: asyncio.LifoQueue[FunctionProcess] = asyncio.LifoQueue()
 
     @property
@@ -88,6 +90,7 @@ class FunctionPool:
                 async with asyncio.timeout(BUSY_SECONDS):
                     return await self._idle.get()
             except TimeoutError:
+                # More interpreters that start at once than cores would only delay each other.
                 if sum(process.is_starting for process in self._processes) < CORES:
                     break
         process = FunctionProcess(self._function, self._starts)

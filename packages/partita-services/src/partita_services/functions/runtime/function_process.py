@@ -73,8 +73,8 @@ class FunctionLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class LoadedFunction:
-    """What is needed to start a process of a function."""
+class FunctionSpec:
+    """The properties of a function that its processes need to start."""
 
     name: str
     handler: str
@@ -111,7 +111,7 @@ class FunctionProcess:
     """Processes with the same `starts` lock start one after the other: many interpreters that start
     at once would leave no time for anything else."""
 
-    def __init__(self, function: LoadedFunction, starts: asyncio.Lock | None = None) -> None:
+    def __init__(self, function: FunctionSpec, starts: asyncio.Lock | None = None) -> None:
         self._function = function
         self._starts = starts or asyncio.Lock()
         self._process: asyncio.subprocess.Process | None = None
@@ -137,6 +137,7 @@ class FunctionProcess:
             self.is_called = False
         self.used_at = asyncio.get_running_loop().time()
         log = b"" if self._log is None else await self._log.end_of(request_id)
+        # The process was ended: the next one has a log of its own.
         if error is not None and self._process is None:
             self._log = None
         return InvocationOutcome(payload, error, log)
@@ -153,6 +154,7 @@ class FunctionProcess:
             "memory_mb": function.memory_mb,
             **context,
         }
+        # The event is JSON already. It is appended as it is, without the closing brace of the head.
         head = json.dumps(described)[:-1].encode()
         try:
             process = self._process
@@ -172,9 +174,12 @@ class FunctionProcess:
             raise
 
     async def _start(self, request_id: str) -> asyncio.subprocess.Process:
-        """A process that waits for its first call. None of this is the function's own time."""
+        """Start a process and wait until it can be called. This does not count as the function's
+        own time."""
         self.is_starting = True
         try:
+            # The lock is held until the interpreter runs. What the function imports after that may
+            # take long, and does not hold up others.
             async with self._starts, _timeout(START_SECONDS_MAX, request_id):
                 process = self._process = await self._spawn()
                 _expect(STARTED, await _line(process, request_id), request_id)
@@ -218,7 +223,7 @@ def _kill_tree(supervisor_pid: int) -> None:
             os.kill(pid, signal.SIGKILL)
 
 
-def _start_line(function: LoadedFunction) -> bytes:
+def _start_line(function: FunctionSpec) -> bytes:
     limits = function.limits
     start = {
         "parent": os.getpid(),

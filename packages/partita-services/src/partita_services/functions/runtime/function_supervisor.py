@@ -1,13 +1,16 @@
 """The supervisor of a function's process. It holds the function to its limits, and outlives it.
 
 It is run as a program, reads one line of JSON about the function, and forks. The child becomes the
-function's process (`worker.py`), and the parent watches it. Processes that the function starts
-become children of the supervisor when their own parent ends, even in sessions of their own (the
-supervisor is their subreaper). So none of them is left when the supervisor has ended: together with
-the function's process, on SIGTERM, or when the companion is gone for whatever reason.
+function's process (`function_worker.py`), and the parent watches it. Processes that the function
+starts become children of the supervisor when their own parent ends, even in sessions of their own
+(the supervisor is their subreaper). So none of them is left when the supervisor has ended: together
+with the function's process, on SIGTERM, or when the companion is gone for whatever reason.
 
 Only Linux has subreapers and `/proc`. Elsewhere the process group is killed, and the limits of
 memory and processes are not enforced.
+
+This module imports the standard library only. It runs in the environment of the function, whose own
+modules must not replace ours.
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ from typing import Any, NoReturn
 SET_PARENT_DEATH_SIGNAL, SET_CHILD_SUBREAPER = 1, 36
 """PR_SET_PDEATHSIG and PR_SET_CHILD_SUBREAPER of prctl(2)."""
 BUSY_SECONDS, IDLE_SECONDS = 0.05, 0.25
-"""How often a function's memory is measured, while it computes and while it waits."""
+"""The intervals at which a function's memory is measured, while it computes and while it waits."""
 SHARE_MAX = 0.05
 """The share of a processor that measuring may take."""
 STORAGE_SECONDS = 1.0
@@ -76,7 +79,8 @@ def main() -> NoReturn:
 
 
 def _first_line() -> bytes:
-    """Nothing else is sent before the worker says that it is ready."""
+    """The line about the function. The companion sends nothing else before the worker has reported
+    that it started."""
     line = b""
     while not line.endswith(b"\n"):
         part = os.read(0, 65536)
@@ -127,8 +131,8 @@ def _limit(start: dict[str, Any]) -> None:
 
 
 def _worker() -> Any:
-    """Load `worker.py` by its path. An import by name could find a module of the function instead,
-    or let the function see ours."""
+    """Load `function_worker.py` by its path. An import by name could find a module of the function
+    instead, or let the function see ours."""
     place = Path(__file__).with_name("function_worker.py")
     spec = importlib.util.spec_from_file_location("partita_worker", place)
     assert spec is not None
@@ -210,8 +214,8 @@ def _reaped(worker: int) -> int | None:
 
 
 class ResourceUsage:
-    """What a function and all its processes use together. Nothing is measured without a limit of
-    memory."""
+    """The memory, processes and files of a function and all its processes together. Nothing is
+    measured without a limit of memory."""
 
     def __init__(self, memory_mb: int | None, storage_mb: int | None, scratch: str | None) -> None:
         self._memory_bytes_max = (memory_mb or 0) * MB
@@ -289,10 +293,10 @@ def _read(path: str) -> bytes | None:
 
 def descendants(pid: int) -> Iterator[int]:
     """All processes below a process, parents first."""
-    found = [pid]
-    for parent in found:
+    pids = [pid]
+    for parent in pids:
         for child in _children(parent):
-            found.append(child)
+            pids.append(child)
             yield child
 
 

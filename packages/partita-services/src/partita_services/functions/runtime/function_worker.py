@@ -49,7 +49,7 @@ class LambdaContext:
 
 
 class ClientContext:
-    """What a caller says about itself, in the members that Lambda's runtime provides."""
+    """A caller's description of itself, in the members that Lambda's runtime provides."""
 
     def __init__(self, content: dict[str, Any]) -> None:
         self.custom = content.get("custom")
@@ -130,7 +130,7 @@ def _say(answers: BinaryIO, line: bytes) -> None:
 
 
 def _log(*lines: str) -> None:
-    """After what the function has printed."""
+    """Write to the log, after what the function has printed."""
     sys.stdout.flush()
     sys.stderr.flush()
     os.write(2, "".join(f"{line}\n" for line in lines).encode(errors="replace"))
@@ -153,9 +153,9 @@ def _peak_mb() -> int:
 def load(handler_name: str) -> Handler:
     """Load `module:callable`, or `module.callable` as on Lambda, with folders before it."""
     separator = ":" if ":" in handler_name else "."
-    path, found, name = handler_name.rpartition(separator)
+    path, _, name = handler_name.rpartition(separator)
     module_name = path.replace("/", ".")
-    if not found or not module_name:
+    if not module_name:
         text = f"Bad handler '{handler_name}': not enough values to unpack (expected 2, got 1)"
         raise RuntimeFault("Runtime.MalformedHandlerName", text)
     try:

@@ -51,6 +51,8 @@ class RoleSessions:
             try:
                 session = await self._client.session_of(role)
             except ClientError as error:
+                # STS does not say whether the role is missing or does not trust Lambda, and neither
+                # does Lambda.
                 if error.code == "AccessDeniedException":
                     raise RoleNotAssumed(NOT_ASSUMED) from error
                 raise

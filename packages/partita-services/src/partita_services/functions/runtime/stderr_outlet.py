@@ -33,6 +33,8 @@ class StderrOutlet(io.TextIOBase):
         self._waiting_bytes = 0
         self._dropped_bytes = 0
         self._change = Condition()
+        # A thread, because writing to a full pipe blocks. A daemon, because nobody may ever read
+        # the pipe.
         Thread(target=self._run, name="partita-stderr", daemon=True).start()
         atexit.register(self.drain)
 
@@ -57,6 +59,7 @@ class StderrOutlet(io.TextIOBase):
         while True:
             with self._change:
                 self._change.wait_for(lambda: self._waiting)
+                # It stays in the queue until it is written, so that `drain` waits for it.
                 content = self._waiting[0]
             try:
                 self._file.write(content)

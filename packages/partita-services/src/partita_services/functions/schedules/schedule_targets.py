@@ -1,4 +1,5 @@
-"""What a schedule calls: a function, a machine, a stream, a sink, or an operation of a service."""
+"""The targets of schedules: a function, a machine, a stream, a sink, or an operation of a
+service."""
 
 from __future__ import annotations
 

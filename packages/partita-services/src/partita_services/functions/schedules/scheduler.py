@@ -17,12 +17,13 @@ from partita.client import ClientError
 from partita.foundation.clock import Clock
 from partita.foundation.server_settings import ScheduleSettings
 from partita_services.functions import function_arns
-from partita_services.functions.destinations import Destinations, moment
+from partita_services.functions.destinations import Destinations
+from partita_services.functions.function_records import ScheduleRecord
+from partita_services.functions.function_store import SCHEDULES, FunctionStore
 from partita_services.functions.message_sinks import SendFailed
 from partita_services.functions.schedules.schedule_expressions import Next, parse
 from partita_services.functions.schedules.schedule_targets import ScheduleFailed, ScheduleTargets
-from partita_services.functions.storage.function_records import ScheduleRecord
-from partita_services.functions.storage.function_store import SCHEDULES, FunctionStore
+from partita_services.iso_time import iso_time
 
 logger = logging.getLogger(__name__)
 
@@ -101,6 +102,7 @@ class Scheduler:
         """Save a new or changed schedule, and wait for its next due time."""
         now = self._clock()
         start = record.configuration.get("StartDate", 0.0)
+        # "Following" excludes the time itself, but a schedule may be due at its StartDate.
         record.due_at = self._following(record, max(now, start - 1e-6))
         await self._store.save(SCHEDULES, sort_of(record.group, record.name), record)
         self._wait_for(record)
@@ -122,6 +124,7 @@ class Scheduler:
 
     def _stop_waiting(self, record: ScheduleRecord) -> None:
         waiting = self._waiting.pop(sort_of(record.group, record.name), None)
+        # The task that runs a schedule removes it at its end, and must not cancel itself.
         if waiting is not None and waiting is not asyncio.current_task():
             waiting.cancel()
 
@@ -131,13 +134,18 @@ class Scheduler:
                 await self._run(record)
                 return
             except ClientError as error:
-                logger.error("The schedule %s waits: %s", record.name, error)
+                logger.error(
+                    "The schedule %s is tried again, because the database did not answer: %s",
+                    record.name,
+                    error,
+                )
                 await asyncio.sleep(REST_SECONDS)
 
     async def _run(self, record: ScheduleRecord) -> None:
         while record.due_at is not None:
             while (left := record.due_at - self._clock()) > 0:
                 await asyncio.sleep(min(left, SLEEP_SECONDS_MAX))
+            # The next due time is saved after this: a kill in between repeats the run.
             await self._reach(record, record.due_at)
             # Due times that passed during a long run are skipped.
             record.due_at = self._following(record, max(record.due_at, self._clock()))
@@ -155,6 +163,8 @@ class Scheduler:
         retries = policy.get("MaximumRetryAttempts", RETRIES_MAX)
         gives_up_at = self._clock() + policy.get("MaximumEventAgeInSeconds", AGE_SECONDS_MAX)
         arn = function_arns.schedule_arn(record.group, record.name)
+        # It follows from the due time. A run that is repeated after a kill starts its machine only
+        # once.
         execution = str(uuid.uuid5(uuid.NAMESPACE_URL, f"{arn} {due_at}"))
         attempt = 1
         while True:
@@ -179,7 +189,9 @@ class Scheduler:
                 destinations = self._destinations.acting_for(_role_of(record))
                 await destinations.send(arn, text.encode(), record.name)
             except SendFailed as error:
-                logger.error("Its event was lost: %s", error)
+                logger.error(
+                    "The dead-letter queue did not accept its event, which is lost: %s", error
+                )
 
     async def close(self) -> None:
         for task in self._waiting.values():
@@ -196,7 +208,8 @@ def _configuration(schedule: ScheduleSettings) -> dict[str, Any]:
     if schedule.function is not None:
         arn = function_arns.function_arn(schedule.function)
     else:
-        arn = f"arn:aws:states:{function_arns.REGION}:{function_arns.ACCOUNT}:stateMachine:{schedule.machine}"
+        prefix = f"arn:aws:states:{function_arns.REGION}:{function_arns.ACCOUNT}:stateMachine:"
+        arn = prefix + str(schedule.machine)
     policy = {"MaximumRetryAttempts": schedule.maximum_retries}
     return {
         "ScheduleExpression": schedule.expression,
@@ -214,7 +227,7 @@ def _configuration(schedule: ScheduleSettings) -> dict[str, Any]:
 
 def _input(target: dict[str, Any], arn: str, due_at: float, execution: str, attempt: int) -> str:
     """The target's input. (EventBridge Scheduler guide, "Adding context attributes")"""
-    due = moment(due_at, "seconds")
+    due = iso_time(due_at, "seconds")
     if "Input" not in target:
         event = {
             "version": "0",

@@ -42,7 +42,7 @@ CHANGES = {
     "toleratedFailureCount": "tolerated_count",
     "toleratedFailurePercentage": "tolerated_percentage",
 }
-"""What UpdateMapRun may change, by the request's members."""
+"""The limits that UpdateMapRun may change, by the request's members."""
 
 
 async def start_execution(service: StepFunctionsService, request: Request) -> Answer:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import uuid
 from hashlib import blake2b
 
@@ -18,6 +17,7 @@ from partita.errors import (
     StateMachineDeleting,
     ValidationException,
 )
+from partita_services.record_table import RecordConflict
 from partita_services.workflows.api import machine_tags, machine_versions, page_tokens
 from partita_services.workflows.api.execution_operations import wants_metadata_only
 from partita_services.workflows.api.step_functions_service import (
@@ -32,7 +32,6 @@ from partita_services.workflows.evaluation.evaluation_messages import (
 from partita_services.workflows.language import Diagnostic, InvalidDefinition
 from partita_services.workflows.language.language_errors import StateError
 from partita_services.workflows.running import state_machine_arns
-from partita_services.workflows.running.storage.group_commits import CommitConflict
 from partita_services.workflows.running.storage.workflow_records import (
     DELETING,
     STANDARD,
@@ -64,7 +63,7 @@ async def create_state_machine(service: StepFunctionsService, request: Request) 
     version = machine_versions.next_version(machine, request, now)
     try:
         await service.store.put_machine(machine, is_new=True, version=version)
-    except CommitConflict:
+    except RecordConflict:
         machine = await _same(service, machine, version)
     return {
         "stateMachineArn": state_machine_arns.machine_arn(machine.name),
@@ -132,6 +131,8 @@ async def delete_state_machine(service: StepFunctionsService, request: Request) 
         )
         if machine is not None and machine.status != DELETING:
             machine.status = DELETING
+            # The status is stored first: a removal that is cut short is continued after the
+            # restart.
             await service.store.put_machine(machine, is_new=False)
             remove_later(service, machine.name)
     return {}
@@ -145,9 +146,7 @@ def remove_later(service: StepFunctionsService, name: str) -> None:
         await service.engine.stop_all(name)
         await service.store.remove_machine(name)
 
-    removal = asyncio.create_task(remove())
-    service.removals.add(removal)
-    removal.add_done_callback(service.removals.discard)
+    service.removals.start(remove())
 
 
 async def describe_state_machine(service: StepFunctionsService, request: Request) -> Answer:

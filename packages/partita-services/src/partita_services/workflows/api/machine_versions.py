@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import msgspec
 
-from partita.client.record_table import aliases_of, version_sort, versions_of
 from partita.errors import (
     ConflictException,
     InvalidArn,
@@ -13,6 +12,7 @@ from partita.errors import (
     StateMachineDeleting,
     ValidationException,
 )
+from partita_services.record_table import RecordConflict, aliases_of, version_sort, versions_of
 from partita_services.workflows.api import page_tokens
 from partita_services.workflows.api.step_functions_service import (
     Answer,
@@ -20,7 +20,6 @@ from partita_services.workflows.api.step_functions_service import (
     StepFunctionsService,
 )
 from partita_services.workflows.running import state_machine_arns
-from partita_services.workflows.running.storage.group_commits import CommitConflict
 from partita_services.workflows.running.storage.workflow_records import (
     DELETING,
     MachineAlias,
@@ -106,7 +105,7 @@ async def delete_state_machine_version(service: StepFunctionsService, request: R
                 "Version to be deleted must not be referenced by an alias. Current list of aliases "
                 f"referencing this version: [{', '.join(users)}]"
             )
-        await service.store.remove(versions_of(machine), version_sort(number))
+        await service.store.erase(versions_of(machine), version_sort(number))
     return {}
 
 
@@ -134,7 +133,7 @@ async def create_state_machine_alias(service: StepFunctionsService, request: Req
         )
         try:
             await service.store.put_alias(machine, alias, is_new=True)
-        except CommitConflict:
+        except RecordConflict:
             existing = await service.store.alias(machine, alias.name)
             if existing is None or (existing.routes, existing.description) != (
                 routes,
@@ -189,7 +188,7 @@ async def describe_state_machine_alias(service: StepFunctionsService, request: R
 async def delete_state_machine_alias(service: StepFunctionsService, request: Request) -> Answer:
     async with service.changes:
         machine, alias = await _alias(service, request["stateMachineAliasArn"])
-        await service.store.remove(aliases_of(machine), alias.name)
+        await service.store.erase(aliases_of(machine), alias.name)
     return {}
 
 

@@ -27,7 +27,7 @@ def token(place: Any) -> str:
 
 
 def place(request: Request, kind: type[Place]) -> Place | None:
-    """Where the previous page ended; None for the first page."""
+    """Returns the key at which the previous page ended; None for the first page."""
     token = request.get("nextToken")
     if token is None:
         return None

@@ -106,8 +106,4 @@ class StepFunctionsApi:
             if error.code == "ValidationException" and "nextToken" in request:
                 # The start key in the token belongs to another list.
                 raise InvalidToken("Invalid Token: 'Invalid token'") from error
-            if error.code != "ResourceNotFoundException":
-                raise
-        # Somebody has deleted the table, and with it everything in it. Start with a new one.
-        await self._service.store.prepare()
-        return await operation(self._service, request)
+            raise

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from partita.foundation.clock import Clock
+from partita_services.background_tasks import BackgroundTasks
 from partita_services.workflows.evaluation.evaluation_pool import EvaluationPool
 from partita_services.workflows.running.execution_starts import ExecutionStarts
 from partita_services.workflows.running.state_test_runner import StateTestRunner
@@ -21,7 +22,7 @@ Answer = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class StepFunctionsService:
-    """What every operation gets besides its request."""
+    """The parts of the service that operations use."""
 
     store: WorkflowStore
     engine: WorkflowEngine
@@ -32,7 +33,7 @@ class StepFunctionsService:
     clock: Clock
     changes: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held while a stored machine or activity is changed, or an execution is redriven."""
-    removals: set[asyncio.Task[None]] = field(default_factory=set)
+    removals: BackgroundTasks = field(default_factory=BackgroundTasks)
     """The removals of deleted machines that are under way."""
 
 

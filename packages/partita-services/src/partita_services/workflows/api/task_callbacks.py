@@ -9,6 +9,7 @@ from partita.errors import (
     TaskDoesNotExist,
     TaskTimedOut,
 )
+from partita_services.record_table import RecordConflict
 from partita_services.workflows.api import machine_tags, page_tokens
 from partita_services.workflows.api.step_functions_service import (
     Answer,
@@ -19,7 +20,6 @@ from partita_services.workflows.language import TaskFailed, TaskSucceeded, task_
 from partita_services.workflows.language.json_values import json_text, parse_data
 from partita_services.workflows.running import state_machine_arns
 from partita_services.workflows.running.live_execution import LiveExecution
-from partita_services.workflows.running.storage.group_commits import CommitConflict
 from partita_services.workflows.running.storage.workflow_records import ActivityRecord
 from partita_services.workflows.running.storage.workflow_table import ACTIVITIES
 from partita_services.workflows.running.tasks.activities import POLL_SECONDS
@@ -32,7 +32,7 @@ async def create_activity(service: StepFunctionsService, request: Request) -> An
     )
     try:
         await service.store.put_activity(activity, is_new=True)
-    except CommitConflict:
+    except RecordConflict:
         activity = await _activity(service, state_machine_arns.activity_arn(activity.name))
     return {
         "activityArn": state_machine_arns.activity_arn(activity.name),
@@ -41,7 +41,7 @@ async def create_activity(service: StepFunctionsService, request: Request) -> An
 
 
 async def delete_activity(service: StepFunctionsService, request: Request) -> Answer:
-    await service.store.remove(ACTIVITIES, state_machine_arns.activity_name(request["activityArn"]))
+    await service.store.erase(ACTIVITIES, state_machine_arns.activity_name(request["activityArn"]))
     return {}
 
 

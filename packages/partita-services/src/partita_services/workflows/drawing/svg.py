@@ -40,7 +40,7 @@ def svg(machine: StateMachine) -> str:
     size = (layout.width + 2 * MARGIN, layout.height + 2 * MARGIN)
     parts: list[str] = []
     _draw(parts, layout, MARGIN, MARGIN)
-    return HEAD.format(*(f"{one:g}" for one in size)) + "\n".join(parts) + "\n</svg>\n"
+    return HEAD.format(*(f"{side:g}" for side in size)) + "\n".join(parts) + "\n</svg>\n"
 
 
 def _draw(parts: list[str], layout: MachineLayout, left: float, top: float) -> None:

@@ -73,7 +73,7 @@ class AdvanceExecution(msgspec.Struct, tag=True):
     definition: DefinitionText
     run: bytes
     happenings: bytes
-    """A list of Happened."""
+    """A JSON list of TimedNotification."""
     seed: bytes
 
 
@@ -159,7 +159,7 @@ class ExecutionStep(msgspec.Struct, tag=True, kw_only=True):
     cancelled_tasks: list[str] = []
     cancelled_timers: list[str] = []
     handled: int = 1
-    """How many happenings the step has handled. The others wait for the next turn."""
+    """The number of happenings that the step has handled. The others wait for the next turn."""
     is_changed: bool = True
     timeout_seconds: float | None = None
     """TimeoutSeconds of the machine."""
@@ -179,7 +179,7 @@ class MapRunPlan(msgspec.Struct, tag=True, kw_only=True):
     inputs: list[str]
     """The input of each execution, as JSON."""
     sizes: list[int]
-    """How many items each input has."""
+    """The number of items in each input."""
     tolerated_count: int | None
     tolerated_percentage: float | None
     label: str

@@ -46,11 +46,11 @@ from partita_services.workflows.running.tasks.integrations import ServerAbilitie
 logger = logging.getLogger(__name__)
 
 ENDS_MAX = 3
-"""How many processes a job may end before it fails."""
+"""A job fails after it has ended this many processes."""
 SLOW_JOB_SECONDS = 0.03
 """A job that took longer was too slow for the quick lane."""
 SLOW_SECONDS = 600.0
-"""How long the jobs of its machine stay in the slow lane after that."""
+"""The jobs of its machine stay in the slow lane for this long."""
 SLOW_KEYS_MAX = 10_000
 IDLE_SECONDS_MAX = 20.0
 """An idle process of the slow lane ends after this, which frees its memory."""
@@ -67,7 +67,7 @@ class EvaluationLimits(NamedTuple):
     seconds_max: float
     turn_seconds: float
     jobs_max: int
-    """How many jobs a process has at a time, including the one under way."""
+    """The maximum number of jobs that a process has, including the one under way."""
     bytes_max: int
     """The size of these jobs, after which no further one is sent."""
     niceness: int
@@ -88,7 +88,7 @@ class PendingJob(msgspec.Struct, eq=False):
     is_urgent: bool
     broken: list[int] = []
     ends: int = 0
-    """How many processes the job has ended."""
+    """The number of processes that the job has ended."""
 
 
 class FairJobQueue:
@@ -141,7 +141,7 @@ class EvaluationLane:
         answered: Callable[[PendingJob, JobAnswer], None],
         broken_by: Callable[[EvaluationLane, PendingJob, int, int], None],
     ) -> None:
-        self._tell = answered
+        self._on_answer = answered
         self._limits = limits
         operations = abilities.operations
         self._setup = WorkerSetup(
@@ -170,6 +170,8 @@ class EvaluationLane:
         """Nobody waits for this job any more. A process that does nothing else is ended."""
         if self._process is not None and len(self._sent) == 1:
             [(sent, _)] = self._sent.values()
+            # Only the slow lane has one job at a time. In the quick one, other jobs would be
+            # repeated.
             if sent is pending and self._limits.jobs_max == 1:
                 self._process.kill()
 
@@ -210,6 +212,8 @@ class EvaluationLane:
         if not isinstance(job, ValidateDefinition | TestState):
             digest, text = job.definition.digest, job.definition.text
             if digest in process.definitions:
+                # A definition may have 1 MB, and each step needs it: it is sent once for all
+                # executions.
                 job = msgspec.structs.replace(job, definition=DefinitionText(digest, ""))
             else:
                 forgets = sum(process.definitions.values()) + len(text) > DEFINITIONS_CHARS_MAX
@@ -224,7 +228,7 @@ class EvaluationLane:
     def _answered(self, answer: JobAnswer) -> None:
         pending, size = self._sent.pop(answer.number)
         self._sent_bytes -= size
-        self._tell(pending, answer)
+        self._on_answer(pending, answer)
         self._send_more()
 
     async def _start(self) -> None:
@@ -246,12 +250,16 @@ class EvaluationLane:
 
     async def _clear_up(self, process: EvaluationProcess) -> None:
         """Send the unanswered jobs of a process to its successor, except the one that ended it."""
+        # The connection is closed, but the process may still be ending: its exit code says which
+        # limit it exceeded.
         code = await process.exit_code()
         job, part = process.under_way()
         sent, self._sent, self._sent_bytes = self._sent, {}, 0
         broken = sent.pop(job, None)
+        # Innocent jobs keep their order and their place at the head of the queue.
         for pending, _ in reversed(sent.values()):
             self._waiting.put_back(pending)
+        # The process ended before its first job, and nobody has killed it: it cannot start.
         if job == 0 and sent and code != -signal.SIGKILL:
             await self._give_up(f"ended with {code}")
         self._changing = None
@@ -261,10 +269,10 @@ class EvaluationLane:
 
     async def _give_up(self, reason: str) -> None:
         """Fail all waiting jobs, because the process cannot even start."""
-        logger.error("The process that computes for workflows %s.", reason)
+        logger.error("The evaluation process of workflows %s.", reason)
         for pending in self._waiting.take_all():
             if not pending.done.done():
-                pending.done.set_exception(RuntimeError(f"The process that computes {reason}"))
+                pending.done.set_exception(RuntimeError(f"The evaluation process {reason}"))
         await asyncio.sleep(START_REST_SECONDS)
 
 
@@ -308,6 +316,8 @@ class EvaluationPool:
             pending.done.set_result(answer.outcome)
 
     def _note_slow(self, key: str) -> None:
+        # Insert it again at the end, so that the first key is always the one that was noted
+        # earliest.
         self._slow_keys.pop(key, None)
         if len(self._slow_keys) >= SLOW_KEYS_MAX:
             del self._slow_keys[next(iter(self._slow_keys))]
@@ -315,6 +325,7 @@ class EvaluationPool:
 
     def _broken_by(self, lane: EvaluationLane, pending: PendingJob, code: int, part: int) -> None:
         self._note_slow(pending.key)
+        # Too much time in the quick lane is no failure: the job has a longer limit in the slow one.
         if lane is self._slow or code != -signal.SIGPROF:
             pending.ends += 1
             pending.broken = [*pending.broken, part]

@@ -55,10 +55,13 @@ class EvaluationProcess(asyncio.Protocol):
     async def start(self, setup: WorkerSetup, niceness: int) -> None:
         with _page_file() as file:
             file.truncate(mmap.PAGESIZE)
+            # The child may be killed at any instruction, so it cannot report what it was doing. It
+            # writes that into this page before each part of a job, and the page survives it.
             self._page = mmap.mmap(file.fileno(), mmap.PAGESIZE)
             self._process, connection = await child_process.start(
                 MODULE,
                 *(str(file.fileno()), str(niceness)),
+                # Expressions cannot read the environment, but a bug in a library could.
                 environment={name: os.environ[name] for name in ENVIRONMENT if name in os.environ},
                 kept=(file.fileno(),),
             )

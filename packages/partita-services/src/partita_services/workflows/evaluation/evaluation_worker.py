@@ -3,8 +3,9 @@ when a job takes too much time or memory.
 
     python -m partita_services.workflows.evaluation.evaluation_worker PARENT PAGE NICENESS
 
-`process.py` starts it, with a socket as its standard input. PAGE is the descriptor of a page of
-shared memory, in which it notes the job that it is working on. It ends when the socket is closed.
+`evaluation_process.py` starts it, with a socket as its standard input. PAGE is the descriptor of a
+page of shared memory, in which it notes the job that it is working on. It ends when the socket is
+closed.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from partita_services.workflows.language import processor_meter
 from partita_services.workflows.running.tasks.integrations import ServerAbilities
 
 MEMORY_BYTES_MAX = 512 * MB
-"""What a job may allocate on top of the memory that the process has after its start."""
+"""The memory that a job may allocate on top of what the process has after its start."""
 RECEIVE_BYTES = 1 * MB
 ANSWERS_SECONDS_MAX = 0.01
 """Answers are sent together while further orders wait, but no later than this."""
@@ -69,6 +70,7 @@ class EvaluationWorker:
         began = process_time()
         outcome = jobs.run(order.job, metered)
         answer = framed(encode(JobAnswer(order.number, process_time() - began, outcome)))
+        # Encoding the answer counts as well, so the timer is stopped only now.
         signal.setitimer(signal.ITIMER_PROF, 0)
         if not self._answers:
             self._answers_since = monotonic()
@@ -106,6 +108,8 @@ def _limit_memory() -> None:
     with suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         with open("/proc/self/statm") as file:
+            # RLIMIT_AS limits all mapped memory, so what the libraries have mapped already is
+            # added.
             taken = int(file.read().split()[0]) * resource.getpagesize()
         most = taken + MEMORY_BYTES_MAX
         resource.setrlimit(resource.RLIMIT_AS, (most, most))

@@ -97,6 +97,7 @@ def _state(name: str, fields: dict[str, Json], query_language: str) -> State:
     # A branch has the query language of the machine, not that of the state around it.
     inner = fields.get("Branches", [])
     if fields["Type"] == "Map":
+        # A Map state has one "branch", its processor, so that paths have the same shape for both.
         inner = [processor_of(fields)[1]]
     branches = tuple(_states(branch, query_language) for branch in inner)
     return State(

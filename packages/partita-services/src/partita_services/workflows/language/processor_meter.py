@@ -54,7 +54,7 @@ class ProcessorMeter:
         self.start_part()
 
     def start_part(self) -> None:
-        """Raises Exhausted when this part has ended a process before."""
+        """Raises ProcessorTimeExhausted when this part has ended a process before."""
         self._number += 1
         if self._announce is not None:
             self._announce(self._number)
@@ -62,8 +62,8 @@ class ProcessorMeter:
                 raise ProcessorTimeExhausted
 
     def query_milliseconds(self) -> int:
-        """How long the next expression may take. Raises Exhausted when the state has used up its
-        time."""
+        """Returns the time that the next expression may take. Raises ProcessorTimeExhausted when
+        the state has used up its time."""
         if self._state_ends == inf:
             return QUERY_MILLISECONDS_MAX
         left = int((self._state_ends - process_time()) * 1000)

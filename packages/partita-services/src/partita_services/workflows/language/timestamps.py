@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
+from datetime import datetime
+
+from partita_services.iso_time import iso_time
 
 _TIMESTAMP = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d+)?(Z|[+-]\d\d:\d\d)")
 
@@ -23,5 +25,4 @@ def parse_timestamp(text: object) -> float | None:
 
 def format_timestamp(seconds: float) -> str:
     """The format of the context object: milliseconds, UTC."""
-    moment = datetime.fromtimestamp(seconds, UTC)
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
+    return iso_time(seconds)

@@ -1,1 +1,2 @@
-"""Running machines: executions that survive their process, and what their tasks call."""
+"""Running machines: executions that survive a crash of their process, and the tasks that they
+call."""

@@ -16,12 +16,12 @@ from partita.errors import (
     StateMachineDoesNotExist,
 )
 from partita.foundation.clock import Clock
+from partita_services.record_table import RecordConflict
 from partita_services.workflows.evaluation.evaluation_messages import DefinitionText
 from partita_services.workflows.running import state_machine_arns
 from partita_services.workflows.running.execution_input import check_input
 from partita_services.workflows.running.live_execution import LiveExecution
 from partita_services.workflows.running.state_machine_arns import ExecutionName
-from partita_services.workflows.running.storage.group_commits import CommitConflict
 from partita_services.workflows.running.storage.workflow_records import (
     DELETING,
     EXPRESS,
@@ -104,7 +104,7 @@ class ExecutionStarts:
         execution = self._new(chosen, name, input, trace_header)
         try:
             await self._engine.start(execution, chosen.machine.definition)
-        except CommitConflict:
+        except RecordConflict:
             execution = await self._same(execution, since)
         return {"executionArn": execution.arn, "startDate": execution.started_at}
 
@@ -131,11 +131,12 @@ class ExecutionStarts:
             await self._store.put_definition(machine)
         try:
             live = await self._engine.start(execution, machine.definition, is_kept=is_kept)
-        except CommitConflict:
+        except RecordConflict:
             return await self.finished(execution.arn)
         try:
             return await asyncio.shield(live.finished)
         except asyncio.CancelledError:
+            # The map run was cancelled, and nobody else waits for its executions.
             self._engine.abort(live)
             raise
 

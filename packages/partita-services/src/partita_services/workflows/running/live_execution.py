@@ -23,7 +23,7 @@ class StartedTask:
 
 @dataclass(slots=True, eq=False)
 class LiveExecution:
-    """An execution in memory."""
+    """The state of a running execution, and its timers and tasks."""
 
     execution: ExecutionRecord
     definition: DefinitionText

@@ -7,6 +7,7 @@ from secrets import token_bytes
 import msgspec
 
 from partita.errors import ExecutionNotRedrivable
+from partita_services.record_table import RecordConflict
 from partita_services.workflows.evaluation.evaluation_messages import (
     ExecutionStep,
     RedriveExecution,
@@ -15,7 +16,6 @@ from partita_services.workflows.evaluation.evaluation_pool import EvaluationPool
 from partita_services.workflows.language.language_errors import StateError
 from partita_services.workflows.language.language_limits import HISTORY_EVENTS_MAX
 from partita_services.workflows.running.live_execution import with_step
-from partita_services.workflows.running.storage.group_commits import CommitConflict
 from partita_services.workflows.running.storage.workflow_records import (
     DELETING,
     RUNNING,
@@ -39,7 +39,8 @@ IS_RUNNING = "Execution is RUNNING and cannot be redriven"
 
 
 async def refusal(store: WorkflowStore, execution: ExecutionRecord, now: float) -> str | None:
-    """Why an execution cannot be redriven, in the words of the API reference; None if it can."""
+    """Returns why an execution cannot be redriven, in the words of the API reference; None if it
+    can."""
     if execution.status == RUNNING:
         return IS_RUNNING
     if execution.status == SUCCEEDED:
@@ -91,7 +92,7 @@ async def redrive_execution(
     )
     try:
         await _resume(store, engine, pool, redriven, now)
-    except CommitConflict:
+    except RecordConflict:
         raise ExecutionNotRedrivable(IS_RUNNING) from None
     return now
 
@@ -105,7 +106,7 @@ async def _resume(
 ) -> None:
     state = await store.state(execution.arn)
     if state is None:
-        raise CommitConflict
+        raise RecordConflict
     revision, run = state
     definition = await engine.definition_of(execution)
     job = RedriveExecution(definition, run, now, token_bytes(SEED_BYTES))
@@ -114,7 +115,7 @@ async def _resume(
     except StateError as error:
         raise ExecutionNotRedrivable(f"Execution cannot be redriven: {error.cause}") from error
     if not step.is_changed:
-        raise CommitConflict
+        raise RecordConflict
     live = live_after(execution, definition, step)
     live.revision = revision + 1
     live.execution = with_step(execution, step, now)

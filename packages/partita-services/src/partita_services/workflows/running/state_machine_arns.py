@@ -10,13 +10,13 @@ import re
 from typing import NamedTuple
 
 from partita.errors import InvalidArn, InvalidName
+from partita_services.functions.function_arns import ACCOUNT, REGION
 
-REGION, ACCOUNT = "us-east-1", "123456789012"
 MACHINE, EXECUTION, EXPRESS, ACTIVITY = "stateMachine", "execution", "express", "activity"
 
 _ARN = re.compile(r"arn:aws[\w-]*:states:[\w-]*:\d*:(\w+):(.+)", re.DOTALL)
 PLACEHOLDER = r"\$\{[\w:.]+\}"
-"""What a template leaves to CloudFormation, such as `${AWS::Region}`."""
+"""A value that a template leaves to CloudFormation, such as `${AWS::Region}`."""
 _SEGMENT = rf"(?:[\w-]*|{PLACEHOLDER})"
 _FUNCTION = re.compile(
     rf"(?:arn:{_SEGMENT}:lambda:{_SEGMENT}:{_SEGMENT}:function:|(?:\d+:)?(?:function:)?)"
@@ -46,10 +46,6 @@ def express_arn(execution: ExecutionName, run_id: str) -> str:
 
 def activity_arn(name: str) -> str:
     return _arn(ACTIVITY, name)
-
-
-def function_arn(name: str) -> str:
-    return f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:{name}"
 
 
 def version_arn(machine: str, qualifier: int | str) -> str:

@@ -19,6 +19,7 @@ import msgspec
 
 from partita.errors import InvalidExecutionInput
 from partita.foundation.clock import Clock
+from partita_services.record_table import RecordConflict
 from partita_services.workflows.evaluation.evaluation_messages import (
     AdvanceExecution,
     BeginExecution,
@@ -52,7 +53,6 @@ from partita_services.workflows.running.live_execution import (
     timeout_timer,
     with_step,
 )
-from partita_services.workflows.running.storage.group_commits import CommitConflict
 from partita_services.workflows.running.storage.workflow_records import (
     ABORTED,
     EXPRESS,
@@ -70,7 +70,7 @@ UNREADABLE = (KeyError, ValueError, msgspec.MsgspecError, RuntimeError, language
 """Errors of executions that another version of Partita has stored."""
 SEED_BYTES = 32
 BEGIN_SECONDS = 0.5
-"""How long StartExecution waits for the first step. A slower execution begins without it."""
+"""StartExecution waits this long for the first step. A slower execution begins without it."""
 ENDS = (Stopped, ExecutionTimedOut)
 
 Loaded = tuple[LiveExecution, ExecutionStep]
@@ -111,7 +111,7 @@ class WorkflowEngine:
     async def start(
         self, execution: ExecutionRecord, definition: str, *, is_kept: bool = True
     ) -> LiveExecution:
-        """Begin an execution, which is durable on return. Raises Conflict when the name is
+        """Begin an execution, which is durable on return. Raises RecordConflict when the name is
         taken."""
         shared = self._definition(execution.digest, definition)
         step = await self._begun(execution, shared)
@@ -120,6 +120,7 @@ class WorkflowEngine:
         live.execution = with_step(execution, step, self._clock())
         if is_kept:
             await self._store.begin(live.execution, step)
+        # The whole execution fitted into the first step, and nothing has to be started.
         if live.execution.status != RUNNING:
             live.finished.set_result(live.execution)
             return live
@@ -185,7 +186,7 @@ class WorkflowEngine:
         count = await self._store.event_count(execution.arn)
         step = _broken_off(run, count, stopped, self._clock())
         ended = with_step(execution, step, self._clock())
-        with suppress(CommitConflict):
+        with suppress(RecordConflict):
             await self._store.finish(ended, revision, step)
         return ended
 
@@ -251,6 +252,7 @@ class WorkflowEngine:
         )
         live = live_after(execution, definition, step, finished)
         live.revision = revision
+        # Before the others are loaded: a task that waits for this execution must find it.
         self._live[arn] = live
         return live, step
 
@@ -285,9 +287,10 @@ class WorkflowEngine:
                 except Exception as error:
                     _settle(waiting, error)
                     raise
+                # What the step has not handled comes before what has happened meanwhile.
                 live.inbox[:0] = gathered[handled:]
                 _settle([done for *_, done in gathered[:handled] if done is not None])
-        except CommitConflict:
+        except RecordConflict:
             logger.warning("%s was changed concurrently; loading it again.", live.execution.arn)
             live.stop_waiting()
             self._live.pop(live.execution.arn, None)
@@ -299,7 +302,7 @@ class WorkflowEngine:
             await self._abandon(live, error)
         finally:
             live.draining = None
-            _settle([done for *_, done in live.inbox if done is not None], CommitConflict())
+            _settle([done for *_, done in live.inbox if done is not None], RecordConflict())
             live.inbox.clear()
 
     async def _abandon(self, live: LiveExecution, error: Exception) -> None:
@@ -309,7 +312,7 @@ class WorkflowEngine:
         try:
             await self._step(live, [(stopped, self._clock())])
         except Exception:
-            logger.exception("%s is ended as it is.", live.execution.arn)
+            logger.exception("%s cannot be evaluated any more, and is ended.", live.execution.arn)
             try:
                 now, count = self._clock(), live.event_count
                 await self._count(live, _broken_off(live.run, count, stopped, now))
@@ -358,6 +361,7 @@ class WorkflowEngine:
             else:
                 await self._store.finish(execution, live.revision, step)
         live.run, live.event_count, live.execution = step.run, step.event_count, execution
+        # Only after the store has accepted the step. If it refuses, the execution is loaded again.
         live.revision += 1
         if execution.status == RUNNING:
             self._act(live, step)
@@ -384,6 +388,7 @@ class WorkflowEngine:
         """Stop waiting for a task. If the task is an execution, that is stopped too."""
         task = live.tasks.get(id)
         if task is not None:
+            # A task with .sync owns the execution that it has started.
             inner = self._live.get(started_execution(task.command, live.execution.arn) or "")
             if inner is not None:
                 self._post(inner, (Stopped(),))

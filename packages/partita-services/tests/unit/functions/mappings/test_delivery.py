@@ -31,7 +31,7 @@ def record(number: int, *, age_seconds: float = 0, key: str = "k") -> SourceReco
 
 
 class Shard:
-    """Records that are there, and positions that are noted."""
+    """A shard with given records, which notes the positions that are saved."""
 
     batch_info = "DDBStreamBatchInfo"
 
@@ -62,7 +62,7 @@ class Shard:
 
 
 class Calls:
-    """A function that writes down its calls, and answers as it is told."""
+    """A function that notes its calls, and answers as the test says."""
 
     arn = "arn:aws:lambda:us-east-1:123456789012:function:t"
     version = "$LATEST"
@@ -107,10 +107,10 @@ def delivery_of(
 ) -> BatchDelivery:
     mapping = EventSourceMapping("uuid", "mapping", "arn", **settings)
     sinks = Sinks((), folder, Client("http://127.0.0.1:1"))
-    around = DeliveryDependencies(
+    dependencies = DeliveryDependencies(
         mapping, shard, function, Destinations(sinks, folder), clock, lambda result: None
     )
-    return BatchDelivery(around, SHARD, shard.save)
+    return BatchDelivery(dependencies, SHARD, shard.save)
 
 
 def consume(
@@ -372,7 +372,7 @@ def test_records_that_no_filter_matches_are_passed_over() -> None:
 
 
 class Windows:
-    """A function that counts in tumbling windows, and writes down what it is told."""
+    """A function that counts in tumbling windows, and notes its events."""
 
     arn = "arn"
 

@@ -1,1 +1,1 @@
-"""`partita backup` and `partita restore`: copies of the whole database, outside of it."""
+"""`partita backup` and `partita restore`: backups of a whole database, in a folder or on S3."""

@@ -4,41 +4,48 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import click
 
-from partita.assembly.required_extras import key_source, require_postgresql
 from partita.client import Client
-from partita.copies.backups.backup_format import LATEST, backup_names, find_backup, keep_newest
+from partita.copies.backups.backup_format import (
+    LATEST,
+    BackupSummary,
+    backup_names,
+    find_backup,
+    keep_newest,
+)
 from partita.copies.backups.backup_locations import only_writer, open_location
-from partita.copies.backups.restore_backup import check, restore
-from partita.copies.backups.server_backup import BackupSummary, take
+from partita.copies.backups.restore_backup import check_backup, restore_folder, restore_postgresql
+from partita.copies.backups.server_backup import Progress, back_up_server
 from partita.copies.progress_line import ProgressLine
 from partita.copies.time_arguments import seconds_of
 from partita.database.storage.archive import Archive
+from partita.database.storage.data_folder.keyring_access import key_source
 from partita.errors import PartitaError
+from partita.installation.optional_packages import require_postgresql
 
 _key = click.option(
     "--encryption-key",
     metavar="SOURCE",
     envvar="PARTITA_SERVE_ENCRYPTION_KEY",
-    help="Of an encrypted database: file:PATH, env:NAME or command:LINE.",
+    help="The key of an encrypted database: file:PATH, env:NAME or command:LINE.",
 )
 
 _storage = click.option(
     "--storage",
     metavar="URL",
-    help="postgresql://user@host/db: where servers share their data, instead of a server.",
+    help="The database that servers share, postgresql://user@host/db, instead of a server.",
 )
 
 
 @click.command("backup")
 @click.argument("place", metavar="DIR|s3://BUCKET/PREFIX")
-@click.option("--every", metavar="TIME", help="Again and again: 30m, 6h, 1d.")
-@click.option("--keep", type=click.IntRange(1), help="So many backups; older ones are removed.")
+@click.option("--every", metavar="TIME", help="Repeat at this interval: 30m, 6h, 1d.")
+@click.option(
+    "--keep", type=click.IntRange(1), help="Keep this many backups, and remove older ones."
+)
 @click.option(
     "--check/--no-check", "is_checked", default=True, help="Verify each backup.  [default: check]"
 )
@@ -49,7 +56,7 @@ _storage = click.option(
     envvar="AWS_ENDPOINT_URL_DYNAMODB",
     default="http://127.0.0.1:8000",
     show_default=True,
-    help="Where the server is.",
+    help="The server to back up.",
 )
 def backup(
     place: str,
@@ -60,10 +67,10 @@ def backup(
     storage: str | None,
     endpoint: str,
 ) -> None:
-    """Back up a running server, or what servers share in PostgreSQL: all of it, as of one commit.
+    """Back up a running server, or the data that servers share in PostgreSQL, as of one commit.
 
-    What an earlier backup in the same place has is not written again. Each is verified as `partita
-    check` verifies a data folder. An S3 endpoint is taken from AWS_ENDPOINT_URL_S3.
+    Data that an earlier backup in the same place contains is not written again. Each backup is
+    verified as `partita check` verifies a data folder. AWS_ENDPOINT_URL_S3 gives the S3 endpoint.
     """
     pause = None if every is None else seconds_of(every)
     while True:
@@ -73,7 +80,7 @@ def backup(
         except PartitaError as error:
             if pause is None:
                 raise
-            # The next one may succeed; the last good one is there.
+            # The next backup may succeed, and the last good one is kept.
             click.echo(f"partita: {error}", err=True)
         if pause is None:
             return
@@ -89,40 +96,32 @@ def _back_up(
     *,
     is_checked: bool,
 ) -> None:
-    target = open_location(place, is_new=True)
-    progress = ProgressLine("copied", what="keys")
-    taken = _take(storage, endpoint, target, progress.add)
-    progress.end()
-    if is_checked and not _check(target, taken.name, key):
-        raise PartitaError(f"The backup {taken.name} in {place} is not well: see above.")
-    click.echo(f"{place} has {taken.name}: {taken.keys:,} keys, {taken.bytes_written:,} bytes new.")
+    location = open_location(place, is_new=True)
+    line = ProgressLine("copied", what="keys")
+    if storage is None:
+        summary = asyncio.run(_back_up_server(endpoint, location, line.add))
+    else:
+        require_postgresql()
+        from partita.copies.backups.postgresql_backup import back_up_postgresql
+
+        summary = back_up_postgresql(storage, location, line.add)
+    line.end()
+    if is_checked and not check_backup(location, summary.name, key_source(key), click.echo):
+        raise PartitaError(f"The backup {summary.name} in {place} is damaged: see above.")
+    click.echo(
+        f"{place} has {summary.name}: {summary.keys:,} keys, {summary.bytes_written:,} bytes new."
+    )
     if keep is not None:
-        for name in keep_newest(target, keep):
+        for name in keep_newest(location, keep):
             click.echo(f"{name} is removed.")
 
 
-def _take(
-    storage: str | None, endpoint: str, target: Archive, progress: Callable[[int], None]
-) -> BackupSummary:
-    if storage is not None:
-        require_postgresql()
-        from partita.copies.backups import storage_backup as shared
-
-        return shared.take(storage, target, progress)
-
-    async def run() -> BackupSummary:
-        client = Client(endpoint, tries=3)
-        try:
-            return await take(client, target, progress)
-        finally:
-            await client.close()
-
-    return asyncio.run(run())
-
-
-def _check(source: Archive, name: str, key: str | None) -> bool:
-    with TemporaryDirectory(prefix="partita-") as scratch:
-        return check(source, name, key_source(key), click.echo, Path(scratch))
+async def _back_up_server(endpoint: str, location: Archive, progress: Progress) -> BackupSummary:
+    client = Client(endpoint, tries=3)
+    try:
+        return await back_up_server(client, location, progress)
+    finally:
+        await client.close()
 
 
 @click.command("restore")
@@ -130,11 +129,11 @@ def _check(source: Archive, name: str, key: str | None) -> bool:
 @click.option(
     "--data",
     type=click.Path(path_type=Path),
-    help="The data folder to make, which is not there yet.",
+    help="The data folder to create; it must not exist.",
 )
-@click.option("--backup", "name", default=LATEST, show_default=True, help="Which one.")
-@click.option("--list", "is_listed", is_flag=True, help="Show which backups there are.")
-@click.option("--check", "is_checked", is_flag=True, help="Verify a backup, and restore nothing.")
+@click.option("--backup", "name", default=LATEST, show_default=True, help="The backup to restore.")
+@click.option("--list", "is_listed", is_flag=True, help="Show the names of all backups.")
+@click.option("--check", "is_checked", is_flag=True, help="Verify a backup without restoring it.")
 @_key
 @_storage
 def restore_command(
@@ -146,32 +145,33 @@ def restore_command(
     encryption_key: str | None,
     storage: str | None,
 ) -> None:
-    """Make a data folder of a backup, or fill PostgreSQL, and verify it: then it may be served.
+    """Restore a backup into a new data folder or into PostgreSQL, and verify it.
 
-    Exits with 0 when all is well, and with 1 when something is wrong with the backup.
+    Exits with 1 if the backup is damaged.
     """
-    source = open_location(place)
+    location = open_location(place)
     if is_listed:
-        for one in backup_names(source):
-            click.echo(one)
+        for listed_name in backup_names(location):
+            click.echo(listed_name)
         return
-    found = find_backup(source, name, place)
+    name = find_backup(location, name, place)
+    key = key_source(encryption_key)
     if is_checked:
-        sys.exit(0 if _check(source, found, encryption_key) else 1)
+        sys.exit(0 if check_backup(location, name, key, click.echo) else 1)
     if (data is None) == (storage is None):
-        raise click.UsageError("Name the data folder to make, --data DIR, or --storage URL.")
-    progress = ProgressLine("restored", what="keys")
+        raise click.UsageError("Give either --data DIR, the folder to create, or --storage URL.")
+    line = ProgressLine("restored", what="keys")
     if storage is not None:
         require_postgresql()
-        from partita.copies.backups import storage_backup as shared
-
-        is_well = shared.restore(source, found, storage, progress.add, click.echo)
-        left = "the database"
+        is_good = restore_postgresql(location, name, storage, line.add, click.echo)
+        restored = "the database"
     else:
         assert data is not None
-        is_well = restore(source, found, data, key_source(encryption_key), progress.add, click.echo)
-        left = f"{data}.part"
-    progress.end(f" from {found}")
-    if not is_well:
-        raise PartitaError(f"The backup {found} is not well; what was restored is in {left}.")
+        is_good = restore_folder(location, name, data, key, line.add, click.echo)
+        restored = f"{data}.part"
+    line.end(f" from {name}")
+    if not is_good:
+        raise PartitaError(
+            f"The backup {name} is damaged; what could be restored is in {restored}."
+        )
     click.echo(f"{data or 'The database'} is ready to be served.")

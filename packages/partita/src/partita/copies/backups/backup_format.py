@@ -1,120 +1,156 @@
-"""What a copy consists of, in a folder or a bucket that may have many of them.
+"""The format of `partita backup`: what a folder or bucket with backups contains.
 
-    backups/NAME            one copy: its chunks, its patches, its files
-    chunks/XX/DIGEST        neighbouring keys and their values, shared by all copies that have them
-    files/...               the archive of the database: its backups, and the past of its tables
+    backups/NAME            one backup: its chunks, its patches, its files
+    chunks/XX/DIGEST        neighboring keys with their values, shared by all backups that have them
+    files/...               the archive of the database: table backups, and the past of its tables
 
-A copy is there when its name is: everything that it refers to is written first.
+A backup exists when its name does: everything that it refers to is written before. Chunks have the
+format of recovery bases (`database/recovery/chunk_manifests.py`); a backup is their manifest, with
+the files of the archive and, for an encrypted database, its keyring.
 """
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
 from partita.database.recovery import recovery_stages
-from partita.database.recovery.chunk_manifests import CHUNKS, Chunk, ChunkManifest
+from partita.database.recovery.chunk_manifests import (
+    ChunkManifest,
+    add_checksum,
+    remove_unused_chunks,
+    verify_checksum,
+)
 from partita.database.recovery.recovery_stages import RecoveryStage
 from partita.database.storage.archive import Archive
-from partita.database.storage.recovery_log import damaged
 from partita.errors import PartitaError, StorageError
-from partita.foundation.checksum import crc32
 
-COPIES: Final = "backups/"
+BACKUPS: Final = "backups/"
 FILES: Final = "files/"
 FORMAT: Final = 1
-CHECKSUM_BYTES: Final = 4
 LATEST: Final = "latest"
 
 _encode = msgspec.msgpack.encode
 
 
 class DatabaseBackup(msgspec.Struct, frozen=True, kw_only=True):
+    """A backup of a whole database."""
+
     format: int = FORMAT
     created_at: float
     manifest: ChunkManifest
-    """All keys and values of the engine, as they were at its stamp."""
+    """All keys and values of the engine at the manifest's stamp."""
     files: list[str] = []
-    """The names of the archive. Logs among them may have later commits too."""
+    """Names of files of the archive. Logs among them may contain later commits, too."""
     keyring: bytes | None = None
-    """Of an encrypted database: its keys, sealed by the operator's."""
+    """The keyring of an encrypted database, which the operator's key encrypts."""
 
     @property
     def keys(self) -> int:
-        """How many keys it has, patches aside."""
+        """The number of keys in its chunks, not counting the patches."""
         return sum(chunk.items for chunk in self.manifest.chunks)
 
 
 _decode = msgspec.msgpack.Decoder(DatabaseBackup).decode
 
 
-def put_backup(target: Archive, copy: DatabaseBackup) -> str:
-    """The name of the copy, which is there from now on."""
-    content = _encode(copy)
-    moment = datetime.fromtimestamp(copy.created_at, UTC)
-    name = moment.strftime("%Y-%m-%dT%H-%M-%S.%fZ")
-    target.sync()
-    target.put(COPIES + name, crc32(content).to_bytes(CHECKSUM_BYTES, "little") + content)
-    target.sync()
+class BackupSummary(NamedTuple):
+    """A finished backup, as `partita backup` reports it."""
+
+    name: str
+    keys: int
+    bytes_written: int
+
+
+class BackupWriter:
+    """Writes one backup into a location; what earlier backups have there is not written again.
+
+    The files of an interrupted backup have no name that refers to them; the next one uses them.
+    """
+
+    def __init__(self, location: Archive) -> None:
+        self._location = location
+        self._bytes_written = 0
+
+    def has(self, name: str) -> bool:
+        return self._location.has(name)
+
+    def put(self, name: str, content: bytes) -> None:
+        self._location.put(name, content)
+        self._bytes_written += len(content)
+
+    def has_file(self, name: str) -> bool:
+        """True if a file is there already. A log may still have grown since."""
+        return self.has(FILES + name)
+
+    def put_file(self, name: str, content: bytes) -> None:
+        # Logs are only appended to, so one of the same size is the same; other files never change.
+        if not (self.has_file(name) and self._location.size(FILES + name) == len(content)):
+            self.put(FILES + name, content)
+
+    def finish(self, backup: DatabaseBackup) -> BackupSummary:
+        """Gives the backup its name: from now on it exists."""
+        moment = datetime.fromtimestamp(backup.created_at, UTC)
+        name = moment.strftime("%Y-%m-%dT%H-%M-%S.%fZ")
+        self._location.sync()
+        self._location.put(BACKUPS + name, add_checksum(_encode(backup)))
+        self._location.sync()
+        return BackupSummary(name, backup.keys, self._bytes_written)
+
+
+def get_backup(location: Archive, name: str) -> DatabaseBackup:
+    content = verify_checksum(BACKUPS + name, location.get(BACKUPS + name))
+    try:
+        backup = _decode(content)
+    except msgspec.MsgspecError as error:
+        raise StorageError(f"The backup {name} cannot be read: {error}.") from error
+    if backup.format != FORMAT:
+        raise StorageError(
+            f"The backup {name} was written by another version of Partita; restore it with that "
+            "version."
+        )
+    return backup
+
+
+def backup_names(location: Archive) -> list[str]:
+    """The names of all backups, the oldest first."""
+    return [name.removeprefix(BACKUPS) for name in location.names(BACKUPS)]
+
+
+def find_backup(location: Archive, name: str, place: str) -> str:
+    """Checks that a backup exists; `latest` stands for the last one. `place` is for messages."""
+    names = backup_names(location)
+    if not names:
+        raise PartitaError(f"There are no backups in {place}.")
+    if name == LATEST:
+        return names[-1]
+    if name not in names:
+        raise PartitaError(
+            f"{place} does not contain the backup {name}; the last one there is {names[-1]}."
+        )
     return name
 
 
-def get_backup(source: Archive, name: str) -> DatabaseBackup:
-    content = source.get(COPIES + name)
-    if (
-        crc32(content[CHECKSUM_BYTES:]).to_bytes(CHECKSUM_BYTES, "little")
-        != content[:CHECKSUM_BYTES]
-    ):
-        raise damaged(COPIES + name)
-    try:
-        copy = _decode(content[CHECKSUM_BYTES:])
-    except msgspec.MsgspecError as error:
-        raise StorageError(f"The backup {name} cannot be read: {error}.") from error
-    if copy.format != FORMAT:
-        raise StorageError(f"The backup {name} was written by another version of Partita.")
-    return copy
+def keep_newest(location: Archive, count: int) -> list[str]:
+    """Removes all but the last `count` backups, and whatever only they refer to.
 
-
-def backup_names(source: Archive) -> list[str]:
-    """The oldest first."""
-    return [name.removeprefix(COPIES) for name in source.names(COPIES)]
-
-
-def find_backup(source: Archive, asked: str, place: str) -> str:
-    """The name of the copy that somebody asks for, or of the last one."""
-    names = backup_names(source)
-    if not names:
-        raise PartitaError(f"There is no backup in {place}.")
-    if asked == LATEST:
-        return names[-1]
-    if asked not in names:
-        raise PartitaError(f"There is no backup {asked} in {place}; the last one is {names[-1]}.")
-    return asked
-
-
-def keep_newest(target: Archive, count: int) -> list[str]:
-    """Remove all copies but so many, and what only they refer to; the names of those removed."""
-    names = backup_names(target)
-    gone = names[:-count]
-    if not gone:
+    Returns the names of the removed backups.
+    """
+    names = backup_names(location)
+    removed = names[:-count]
+    if not removed:
         return []
-    kept = [get_backup(target, name) for name in names[-count:]]
-    for name in gone:
-        target.delete(COPIES + name)
-        recovery_stages.reach_stage(RecoveryStage.WHOLE_BACKUP_REMOVED)
-    target.sync()
-    chunks = {one.digest for copy in kept for one in _chunks(copy.manifest)}
-    files = {name for copy in kept for name in copy.files}
-    for name in target.names(CHUNKS):
-        if name.rpartition("/")[2] not in chunks:
-            target.delete(name)
-    for name in target.names(FILES):
+    kept = [get_backup(location, name) for name in names[-count:]]
+    # Names go first: a backup whose chunks are being removed must not look complete.
+    for name in removed:
+        location.delete(BACKUPS + name)
+        recovery_stages.reach_stage(RecoveryStage.DATABASE_BACKUP_REMOVED)
+    location.sync()
+    remove_unused_chunks(location, (backup.manifest for backup in kept))
+    files = {name for backup in kept for name in backup.files}
+    for name in location.names(FILES):
         if name.removeprefix(FILES) not in files:
-            target.delete(name)
-    return gone
-
-
-def _chunks(manifest: ChunkManifest) -> list[Chunk]:
-    return [*manifest.chunks, *manifest.patches]
+            location.delete(name)
+    return removed

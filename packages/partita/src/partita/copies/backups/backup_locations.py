@@ -1,4 +1,4 @@
-"""Where copies are: a folder, or a bucket of an S3."""
+"""The location of backups: a folder, or a prefix in an S3 bucket."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ LOCK_FILE: Final = ".lock"
 
 
 class BucketArchive:
-    """An archive in a bucket, below a prefix. What was put is safe at once."""
+    """An archive in a bucket, below a prefix. Objects are durable as soon as they are put."""
 
     def __init__(self, bucket: S3Bucket, prefix: str) -> None:
         self._bucket = bucket
         self._prefix = prefix
         self._sizes: dict[str, int] | None = None
-        """What is there: listed once, as nobody else writes below the prefix."""
+        """The sizes of all objects, listed once, since nobody else writes below the prefix."""
 
     def put(self, name: str, content: bytes) -> None:
         try:
@@ -45,43 +45,43 @@ class BucketArchive:
             raise StorageError(str(error)) from None
 
     def size(self, name: str) -> int:
-        return self._known().get(name, 0)
+        return self._listed().get(name, 0)
 
     def has(self, name: str) -> bool:
-        return name in self._known()
+        return name in self._listed()
 
     def names(self, prefix: str) -> list[str]:
-        return sorted(name for name in self._known() if name.startswith(prefix))
+        return sorted(name for name in self._listed() if name.startswith(prefix))
 
     def delete(self, name: str) -> None:
         try:
             self._bucket.delete(self._prefix + name)
         except BucketError as error:
             raise StorageError(str(error)) from None
-        self._known().pop(name, None)
+        self._listed().pop(name, None)
 
     def sync(self) -> None:
         pass
 
-    def _known(self) -> dict[str, int]:
+    def _listed(self) -> dict[str, int]:
         if self._sizes is None:
             try:
-                listed = self._bucket.sizes(self._prefix)
+                sizes = self._bucket.sizes(self._prefix)
             except BucketError as error:
                 raise StorageError(str(error)) from None
-            self._sizes = {key.removeprefix(self._prefix): size for key, size in listed.items()}
+            self._sizes = {key.removeprefix(self._prefix): size for key, size in sizes.items()}
         return self._sizes
 
 
 def open_location(text: str, *, is_new: bool = False) -> Archive:
-    """The archive at a folder, or at s3://BUCKET/PREFIX; unless it may be new, it must be there."""
+    """Opens a folder or s3://BUCKET/PREFIX; a folder must exist unless `is_new`."""
     if not text.startswith(S3):
         folder = Path(text)
         if not is_new and not folder.is_dir():
-            raise PartitaError(f"There is no folder {folder}.")
+            raise PartitaError(f"The folder {folder} does not exist.")
         return FolderArchive(folder)
     name, _, prefix = text.removeprefix(S3).partition("/")
-    endpoint = next((os.environ[one] for one in ENDPOINTS if os.environ.get(one)), None)
+    endpoint = next((os.environ[name] for name in ENDPOINTS if os.environ.get(name)), None)
     try:
         bucket = S3Bucket(name, endpoint, {})
     except BucketError as error:
@@ -91,8 +91,11 @@ def open_location(text: str, *, is_new: bool = False) -> Archive:
 
 @contextmanager
 def only_writer(text: str) -> Iterator[None]:
-    """While a copy is put into a folder, or old ones are removed, nobody else does either: what
-    only an unfinished copy refers to would pass for what nobody needs. A bucket has no locks."""
+    """Locks a location while a backup is written or old ones are removed.
+
+    Another process that removes old backups would also remove the chunks of an unfinished one, to
+    which no backup refers yet. Buckets have no locks.
+    """
     if text.startswith(S3):
         yield
         return
@@ -113,11 +116,11 @@ def only_writer(text: str) -> Iterator[None]:
 
 
 def subfolder(archive: Archive, prefix: str) -> Archive:
-    """What an archive has below a prefix."""
-    return _Below(archive, prefix)
+    """The part of an archive below a prefix, as an archive."""
+    return _Subfolder(archive, prefix)
 
 
-class _Below:
+class _Subfolder:
     def __init__(self, archive: Archive, prefix: str) -> None:
         self._archive = archive
         self._prefix = prefix
@@ -132,8 +135,8 @@ class _Below:
         return self._archive.has(self._prefix + name)
 
     def names(self, prefix: str) -> list[str]:
-        found = self._archive.names(self._prefix + prefix)
-        return [name.removeprefix(self._prefix) for name in found]
+        names = self._archive.names(self._prefix + prefix)
+        return [name.removeprefix(self._prefix) for name in names]
 
     def put(self, name: str, content: bytes) -> None:
         self._archive.put(self._prefix + name, content)

@@ -1,1 +1,1 @@
-"""What servers share, looked at and copied by commands."""
+"""`partita storage copy`: copies a database between a data folder and PostgreSQL."""

@@ -1,8 +1,9 @@
-"""Following a data folder that is being served: its tree as it was, then its write-ahead log.
+"""Copies a data folder while it is being served: its tree first, then its write-ahead log.
 
-The tree is copied as a file, which LMDB leaves as it is until its next commit but one; what has
-changed since comes from the logs. Whatever is missed here is found by the walk that ends a copy,
-when the folder is no longer served: following only makes that walk short.
+The file of the tree is copied: LMDB does not overwrite the pages of a commit before the next commit
+but one. Later changes are read from the write-ahead log. When the server has stopped, a copy ends
+with a comparison of everything, which finds whatever was missed here. Following the log only makes
+that comparison short.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from tempfile import TemporaryDirectory
 from time import sleep
 from typing import Final
 
-from partita.copies.storage_copy.snapshot_copy import CopyTarget, apply, copy
+from partita.copies.storage_copy.snapshot_copy import CopyTarget, apply_commit, copy_snapshot
 from partita.database.storage.data_folder.embedded_engine import LOG_FILES
 from partita.database.storage.data_folder.lmdb_pages import last_commit
 from partita.database.storage.data_folder.lmdb_tree import DATA_FILE, LOCK_FILE, open_tree
@@ -26,13 +27,13 @@ from partita.database.storage.engine import Changes, Snapshot
 from partita.errors import StorageError
 
 ATTEMPTS_MAX: Final = 20
-"""To copy the file of a tree before it is another one."""
+"""How often the file of the tree is copied until no two commits happened meanwhile."""
 FOLLOW_SECONDS: Final = 0.2
 COPY_LOCK_FILE: Final = "copying.lock"
 
 
 def is_served(folder: Path) -> bool:
-    """Whether a server has the folder at this moment."""
+    """True if a server is using the folder."""
     return _is_locked(folder / LOCK_FILE)
 
 
@@ -49,9 +50,10 @@ def _is_locked(path: Path) -> bool:
 
 @contextmanager
 def tree_copy(folder: Path) -> Iterator[Snapshot]:
-    """The tree of a folder that is being served, as of one of its last checkpoints."""
+    """Copies the tree of a folder that is being served, as of one of its last checkpoints."""
     with _private_folder(folder) as private:
         for _ in range(ATTEMPTS_MAX):
+            # One commit during the copy does no harm: it leaves the pages of the commit before it.
             before = last_commit(folder / DATA_FILE)
             shutil.copyfile(folder / DATA_FILE, private / DATA_FILE)
             if last_commit(folder / DATA_FILE) <= before + 1:
@@ -66,11 +68,11 @@ def tree_copy(folder: Path) -> Iterator[Snapshot]:
 
 @contextmanager
 def _private_folder(folder: Path) -> Iterator[Path]:
-    """Beside a data folder, without those that copies have left which were killed."""
+    """Creates a temporary folder beside a data folder, and removes those of killed copies."""
     prefix = f"{folder.name}.copying-"
-    for left in folder.parent.glob(f"{glob.escape(prefix)}*"):
-        if not _is_locked(left / COPY_LOCK_FILE):
-            shutil.rmtree(left, ignore_errors=True)
+    for existing in folder.parent.glob(f"{glob.escape(prefix)}*"):
+        if not _is_locked(existing / COPY_LOCK_FILE):
+            shutil.rmtree(existing, ignore_errors=True)
     with TemporaryDirectory(prefix=prefix, dir=folder.parent) as name:
         private = Path(name)
         with (private / COPY_LOCK_FILE).open("w") as lock:
@@ -79,15 +81,15 @@ def _private_folder(folder: Path) -> Iterator[Path]:
 
 
 class LogFollower:
-    """Commits from the logs of a folder, each once, in their order."""
+    """Reads the commits of a folder's write-ahead logs, each once and in order."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._read: dict[int, int] = {}
-        """How many commits of a generation were read."""
+        """The number of commits that were read, by generation of the log."""
 
     def read(self) -> list[Changes]:
-        """Those that have come since the last time."""
+        """Returns the commits since the last call."""
         commits: list[Changes] = []
         for contents in sorted(self._contents()):
             done = self._read.get(contents.generation, 0)
@@ -100,12 +102,12 @@ class LogFollower:
             try:
                 yield read_log(self._folder / name)
             except StorageError:
-                # It was being written: there will be a next time.
+                # The server is writing the file; the next call reads it.
                 continue
 
 
 def follow(folder: Path, target: CopyTarget, say: Callable[[str], None]) -> None:
-    """Copy a folder while it is being served, and what is written to it until its server stops."""
+    """Copies a folder that is being served, and its later commits until its server stops."""
     say(f"{folder} is being served: it is followed until its server stops.")
     log = LogFollower(folder)
     written: dict[bytes, bytes | None] = {}
@@ -114,13 +116,18 @@ def follow(folder: Path, target: CopyTarget, say: Callable[[str], None]) -> None
         for changes in log.read():
             written.update(changes)
 
+    # The logs are read before the tree is copied and again and again while it is read: the server
+    # clears a log after each checkpoint, and its commits may be missing in the copied tree.
     collect()
     with tree_copy(folder) as tree:
-        copied = copy(tree, target, collect)
+        summary = copy_snapshot(tree, target, collect)
     collect()
-    apply(written, target)
-    say(f"{copied.pairs} keys, and {len(written)} changes since. Stop the server when it suits.")
+    apply_commit(written, target)
+    say(
+        f"{summary.pairs} keys are copied, and {len(written)} changes since. Stop the server when "
+        "it suits."
+    )
     while is_served(folder):
         sleep(FOLLOW_SECONDS)
         for changes in log.read():
-            apply(changes, target)
+            apply_commit(changes, target)

@@ -75,6 +75,7 @@ class FileImport:
             return
         while len(self._running) >= REQUESTS:
             await self._wait()
+        # Waits for all requests once in a while, so that the set of keys stays small.
         if len(self._keys) > 100 * REQUESTS * BATCH_ITEMS:
             while self._running:
                 await self._wait()

@@ -76,6 +76,7 @@ async def scan(client: Client, name: str, segments: int = SEGMENTS) -> AsyncIter
                 for segment in range(segments):
                     group.create_task(read(segment))
         finally:
+            # After an error, too: the loop below must end, and then raises it.
             await arrived.put(None)
 
     reading = asyncio.create_task(read_all())
@@ -88,6 +89,7 @@ async def scan(client: Client, name: str, segments: int = SEGMENTS) -> AsyncIter
 
 
 async def _first_error(task: asyncio.Task[None]) -> None:
+    # A task group raises its errors in a group, but commands show a single one.
     try:
         await task
     except* ClientError as group:
@@ -115,9 +117,11 @@ async def at(
         "SourceTableName": name,
         "TargetTableName": copy,
         "RestoreDateTime": moment,
+        # Reading everything at once would be throttled with a small provisioned capacity.
         "BillingModeOverride": "PAY_PER_REQUEST",
     }
     if not has_indexes:
+        # Without indexes the restore is faster.
         request |= {"GlobalSecondaryIndexOverride": [], "LocalSecondaryIndexOverride": []}
     await client.call("dynamodb", "RestoreTableToPointInTime", request)
     try:

@@ -1,1 +1,1 @@
-"""Whether a data folder is what the write path makes of it: every invariant (`partita check`)."""
+"""Data at rest: the invariants that `partita check` verifies, and `partita keys encrypt`."""

@@ -1,4 +1,4 @@
-"""Whether every backup and every base can be read: its manifest, and all of its chunks."""
+"""Checks that every table backup and every recovery base can be read from the archive."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Whether a folder's lists are right: tables and their numbers, leftovers, client tokens.
+"""Checks the catalog: tables and their numbers, leftovers, client tokens.
 
-And whether every key in the folder belongs to something that is listed.
+Also checks that every key belongs to a table, an index, or something else that is listed.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from partita.database.tables.definition.table_schema import Table
 from partita.errors import StorageError
 
 LEFTOVER_BYTES = {
-    # A table's, and an index's or those of one TTL period.
+    # The prefix of a table's data, and for some spaces that of an index or of a TTL period.
     table_layout.STATISTICS: (5, 7),
     table_layout.COLLECTIONS: (5,),
     table_layout.EXPIRIES: (5, 9),
     table_layout.ITEMS: (5,),
     table_layout.ENTRIES: (5, 7),
-    # Of changes that were on their way to a destination.
+    # Prefixes of captured changes.
     log_layout.SEQUENCES: (5,),
     log_layout.CHANGES: (5,),
 }
 STRAY_GROUP_BYTES = 7
-"""Strays of one space, table and index are one finding."""
+"""Stray keys with the same space, table and index are one finding."""
 
 
 def tables_are_readable(folder: CheckedFolder) -> Iterator[CheckFinding]:
-    """Every catalog entry is a table, under its own name."""
+    """Every catalog entry is a table, stored under its own name."""
     for key, value in folder.under(table_layout.CATALOG):
         try:
             table = decode_table(key, value)
@@ -57,13 +57,13 @@ def tables_are_readable(folder: CheckedFolder) -> Iterator[CheckFinding]:
 
 
 def numbers_are_given_once(folder: CheckedFolder) -> Iterator[CheckFinding]:
-    """Tables, and indexes within a table, have numbers of their own, none beyond the last given."""
+    """Numbers of tables, and of indexes within a table, are unique and not above the last one."""
     last = int.from_bytes(folder.snapshot.get(table_layout.NUMBERS_KEY) or b"", "big")
     owners: dict[int, Table] = {}
     for table in folder.tables:
         if not 0 < table.number <= last:
             yield CheckFinding(
-                at(table), "its number was never given", f"1 to {last}", f"{table.number}"
+                at(table), "its number was never assigned", f"1 to {last}", f"{table.number}"
             )
         owner = owners.setdefault(table.number, table)
         if owner is not table:
@@ -77,43 +77,43 @@ def numbers_are_given_once(folder: CheckedFolder) -> Iterator[CheckFinding]:
 
 
 def leftovers_are_well_formed(folder: CheckedFolder) -> Iterator[CheckFinding]:
-    """What is listed for removal is the data of something that is gone."""
+    """Data that is listed for removal belongs to a deleted table or index."""
     living = [prefix for table in folder.tables for prefix in _prefixes(table)]
     for key, value in folder.under(table_layout.LEFTOVERS):
         prefix = table_layout.leftover_prefix(key)
         where = f"leftover {prefix.hex()}"
         if not _is_leftover(prefix) or value:
-            yield CheckFinding(where, "it is no prefix of a table's data")
+            yield CheckFinding(where, "it is not a prefix of a table's data")
         elif any(alive.startswith(prefix) or prefix.startswith(alive) for alive in living):
             yield CheckFinding(where, "it would remove data that is in use")
 
 
 def nothing_is_unknown(folder: CheckedFolder) -> Iterator[CheckFinding]:
-    """Every key belongs to a table, an index, the folder itself, or what is being removed."""
+    """Every key belongs to a table, an index, the folder itself, or data that is being removed."""
     if folder.has_unreadable_entries:
         return
-    known = [
+    expected_prefixes = [
         table_layout.FORMAT_KEY,
         table_layout.NUMBERS_KEY,
         table_layout.SECRET_KEY,
         *table_layout.NOTES,
     ]
-    known.append(recovery_layout.RECORDS)
-    known += [
+    expected_prefixes.append(recovery_layout.RECORDS)
+    expected_prefixes += [
         table_layout.CATALOG,
         table_layout.TOKENS,
         table_layout.TOKEN_TIMES,
         table_layout.LEFTOVERS,
     ]
-    known += [prefix for table in folder.tables for prefix in _prefixes(table)]
-    known += [prefix for stream in folder.streams for prefix in stream_prefixes(stream)]
-    known += event_prefixes(folder)
+    expected_prefixes += [prefix for table in folder.tables for prefix in _prefixes(table)]
+    expected_prefixes += [prefix for stream in folder.streams for prefix in stream_prefixes(stream)]
+    expected_prefixes += event_prefixes(folder)
     leftovers = [
         table_layout.leftover_prefix(key) for key, _ in folder.under(table_layout.LEFTOVERS)
     ]
-    known += filter(_is_leftover, leftovers)
+    expected_prefixes += filter(_is_leftover, leftovers)
     position = b""
-    for prefix in [*sorted(known), LAST_KEY]:
+    for prefix in [*sorted(expected_prefixes), LAST_KEY]:
         if prefix > position:
             yield from _strays(folder.snapshot.range(position, prefix))
         position = max(position, prefix_end(prefix) if prefix != LAST_KEY else prefix)
@@ -127,7 +127,7 @@ def _strays(pairs: Iterator[tuple[bytes, bytes]]) -> Iterator[CheckFinding]:
 
 
 def _prefixes(table: Table) -> list[bytes]:
-    """Where the data of a table may lie."""
+    """All prefixes that the keys of a table may have."""
     numbers = [0, *(index.number for index in table.indexes)]
     prefixes = [table_layout.statistics_key(table.number, number) for number in numbers]
     prefixes += [table_layout.entries_prefix(table.number, number) for number in numbers[1:]]
@@ -144,14 +144,14 @@ def _is_leftover(prefix: bytes) -> bool:
 
 
 class _UsedToken(msgspec.Struct):
-    """A token as transactions store it."""
+    """A client token as transactions store it."""
 
     used_at: float
     digest: str
 
 
 def tokens_have_their_times(folder: CheckedFolder) -> Iterator[CheckFinding]:
-    """Every client token is found by the time of its use."""
+    """Every client token has an entry for the time of its use, by which it is removed later."""
     for key, value in folder.under(table_layout.TOKENS):
         token = key.removeprefix(table_layout.TOKENS).decode(errors="replace")
         used = _used(value)
@@ -160,8 +160,8 @@ def tokens_have_their_times(folder: CheckedFolder) -> Iterator[CheckFinding]:
         elif (
             folder.snapshot.get(table_layout.token_time_key(used.used_at, token)) != token.encode()
         ):
-            expected = f"one of {used.used_at}"
-            yield CheckFinding(f"client token {token}", "no time entry leads to it", expected)
+            expected = f"an entry for {used.used_at}"
+            yield CheckFinding(f"client token {token}", "it has no time entry", expected)
 
 
 def token_times_have_their_tokens(folder: CheckedFolder) -> Iterator[CheckFinding]:
@@ -170,7 +170,7 @@ def token_times_have_their_tokens(folder: CheckedFolder) -> Iterator[CheckFindin
         used_value = folder.snapshot.get(table_layout.token_key(token))
         used = None if used_value is None else _used(used_value)
         if used_value is None:
-            yield CheckFinding(f"time entry of client token {token}", "there is no such token")
+            yield CheckFinding(f"time entry of client token {token}", "its token does not exist")
         elif used is not None and table_layout.token_time_key(used.used_at, token) != key:
             expected, found = table_layout.token_time_key(used.used_at, token).hex(), key.hex()
             yield CheckFinding(

@@ -1,8 +1,8 @@
-"""Whether the change log is what its tables make of it: in order, without gaps, and true.
+"""Checks the change log: in order, without gaps, and consistent with its table.
 
-A log is replayed: an item is inserted before it is modified or removed, every old image is the new
-image before it, and what comes out last is what the table has. When nothing has been trimmed since
-the table was made, it is all that the table has.
+A log is replayed: an item is inserted before it is modified or removed, every old image equals the
+new image before it, and the last images are the items of the table. If nothing has been trimmed
+since the table was created, the table has no other items.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ from partita.database.tables.table_statistics import read_statistics
 from partita.errors import StorageError
 
 REPLAYED_AT_ONCE = 200_000
-"""A longer log is read several times, for some of its items each time."""
+"""A longer log is read several times, and each time some of its items are replayed."""
 _NO_IMAGE = b""
 
 _decode_keys = msgspec.json.Decoder(dict[str, dict[str, str]]).decode
 
 
 def streams_are_readable(folder: CheckedFolder) -> Iterator[CheckFinding]:
-    """Every stream can be read, lies under its own name and has a number of its own."""
+    """Every stream can be read, is stored under its own name and has a unique number."""
     last = int.from_bytes(folder.snapshot.get(table_layout.NUMBERS_KEY) or b"", "big")
     taken = {table.number for table in folder.tables}
     for key, value in folder.under(log_layout.STREAMS):
@@ -66,58 +66,58 @@ def streams_are_readable(folder: CheckedFolder) -> Iterator[CheckFinding]:
         expected = log_layout.stream_key(stream.table_name, stream.label)
         if expected != key:
             where = _of(stream)
-            yield CheckFinding(where, "it lies under another name", expected.hex(), key.hex())
+            yield CheckFinding(where, "it is stored under another name", expected.hex(), key.hex())
         if stream.number in taken or not 0 < stream.number <= last:
-            limit = f"one of its own up to {last}"
+            limit = f"a unique number up to {last}"
             yield CheckFinding(_of(stream), "its number is wrong", limit, f"{stream.number}")
         taken.add(stream.number)
 
 
 def stream_prefixes(stream: ChangeStream) -> list[bytes]:
-    """Where the data of a stream may lie."""
-    shards = [log_layout.changes_prefix(stream.number, one.number) for one in stream.shards]
+    """All prefixes that the keys of a stream may have."""
+    shards = [log_layout.changes_prefix(stream.number, shard.number) for shard in stream.shards]
     checkpoints = log_layout.checkpoints_prefix(stream.number)
     key = log_layout.stream_key(stream.table_name, stream.label)
     return [key, log_layout.sequence_key(stream.number), checkpoints, *shards]
 
 
 def open_streams_belong_to_tables(folder: CheckedFolder) -> Iterator[CheckFinding]:
-    """What a table knows of its stream is what the stream is, and no other stream is open."""
+    """Every table agrees with its stream, and no other stream is open."""
     streams = {stream.number: stream for stream in folder.streams}
     opened = set()
     for table in folder.tables:
         if (table.stream is None) != (table.stream_view_type is None):
-            yield CheckFinding(at(table), "its stream and its view type do not fit")
+            yield CheckFinding(at(table), "it has a stream without a view type, or the reverse")
         if table.stream is None:
             continue
         opened.add(table.stream.number)
         stream = streams.get(table.stream.number)
         if stream is None:
-            yield CheckFinding(at(table), "its stream is not there", table.stream.label)
-        elif _known(table) != _shown(stream):
-            yield CheckFinding(at(table), "its stream is another", _known(table), _shown(stream))
+            yield CheckFinding(at(table), "its stream is missing", table.stream.label)
+        elif (expected := _expected_stream(table)) != (actual := _actual_stream(stream)):
+            yield CheckFinding(at(table), "its stream does not match", expected, actual)
     for stream in folder.streams:
         if stream.closed_at is None and stream.number not in opened:
-            yield CheckFinding(_of(stream), "it is open and no table writes to it")
+            yield CheckFinding(_of(stream), "it is open, but no table writes to it")
 
 
-def _known(table: Table) -> str:
+def _expected_stream(table: Table) -> str:
     stream = table.stream
     assert stream is not None
-    shown = (table.name, stream.label, stream.view_type, table.key_names, stream.shards)
-    return str((*shown, stream.first))
+    parts = (table.name, stream.label, stream.view_type, table.key_names, stream.shards)
+    return str((*parts, stream.first))
 
 
-def _shown(stream: ChangeStream) -> str:
+def _actual_stream(stream: ChangeStream) -> str:
     shards = stream.open_shards
     first = shards[0].first if shards else 0
     numbers = tuple(shard.number for shard in shards)
-    shown = (stream.table_name, stream.label, stream.view_type, stream.key_names, numbers)
-    return str((*shown, first))
+    parts = (stream.table_name, stream.label, stream.view_type, stream.key_names, numbers)
+    return str((*parts, first))
 
 
 def changes_are_in_order(folder: CheckedFolder) -> Iterator[CheckFinding]:
-    """Every change lies in its shard, and no sequence number is missing or beyond the last."""
+    """Every change is in its shard, and no sequence number is missing or above the last."""
     for stream in folder.streams:
         try:
             yield from _order_of(folder, stream)
@@ -143,7 +143,7 @@ def _order_of(folder: CheckedFolder, stream: ChangeStream) -> Iterator[CheckFind
             yield CheckFinding(where, "changes are missing", f"{expected}", f"{change.sequence}")
         expected = max(expected, change.sequence + 1)
         highest = max(highest, change.sequence)
-        yield from _lies_right(stream, shard, change, secret)
+        yield from _change_is_right(stream, shard, change, secret)
     last = last_sequence(folder.snapshot, stream.number)
     if stream.shards and last != highest:
         yield CheckFinding(
@@ -152,10 +152,10 @@ def _order_of(folder: CheckedFolder, stream: ChangeStream) -> Iterator[CheckFind
 
 
 def _complete_from(stream: ChangeStream) -> int:
-    """The sequence number from which on all changes must be there."""
+    """The sequence number from which on no change may be missing."""
     start = max([1, *(shard.trimmed + 1 for shard in stream.shards)])
     if stream.shards:
-        # Older shards are over and gone.
+        # Older shards have expired.
         start = max(start, stream.shards[0].first)
     for _, siblings in groupby(stream.shards, attrgetter("first")):
         shards = list(siblings)
@@ -165,14 +165,17 @@ def _complete_from(stream: ChangeStream) -> int:
 
 
 def _key_secret(folder: CheckedFolder, stream: ChangeStream) -> bytes | None:
-    """What places the changes of a stream; nobody knows it when an encrypted table is gone."""
+    """The secret of the hash that assigns changes to shards.
+
+    None if it is unknown, because the stream's table was deleted from an encrypted database.
+    """
     for table in folder.tables:
         if table.stream is not None and table.stream.number == stream.number:
             return table.key_secret
     return None if folder.is_encrypted else b""
 
 
-def _lies_right(
+def _change_is_right(
     stream: ChangeStream, shard: ChangeStreamShard, change: ChangeRecord, secret: bytes | None
 ) -> Iterator[CheckFinding]:
     where = f"{_of(stream)}, change {change.sequence}"
@@ -191,19 +194,19 @@ def _lies_right(
         has_new and stream.view_type in NEW_IMAGES,
     )
     if change.event not in (INSERT, MODIFY, REMOVE, EXPIRE):
-        yield CheckFinding(where, "it is no event", found=f"{change.event}")
+        yield CheckFinding(where, "its event is unknown", found=f"{change.event}")
     elif images != (bool(change.old_image), bool(change.new_image)):
-        yield CheckFinding(where, "its images do not fit the view", stream.view_type)
+        yield CheckFinding(where, "its images do not match the view type", stream.view_type)
 
 
 @dataclass(slots=True)
 class _Replay:
-    """What the items of a log come to; images as digests."""
+    """The state of the items after the changes replayed so far; images are kept as digests."""
 
     stream: ChangeStream
     table: Table | None
     images: dict[bytes, bytes | None] = field(default_factory=dict)
-    """By the JSON of an item's key; None when the item is gone."""
+    """Digests by the JSON of an item's key; None when the item was removed."""
 
 
 def changes_lead_to_the_items(folder: CheckedFolder) -> Iterator[CheckFinding]:
@@ -214,7 +217,7 @@ def changes_lead_to_the_items(folder: CheckedFolder) -> Iterator[CheckFinding]:
         try:
             yield from _replayed(folder, stream, table)
         except (struct.error, msgspec.MsgspecError, KeyError, ValueError):
-            # A finding of the invariant before.
+            # The invariant `changes_are_in_order` reports it.
             continue
 
 
@@ -231,7 +234,7 @@ def _replayed(
                 yield from _replay(replay, change)
         alive += sum(1 for image in replay.images.values() if image is not None)
         if table is not None:
-            yield from _is_as_the_table(folder, replay, table)
+            yield from _compare_with_table(folder, replay, table)
     is_untrimmed = all(shard.trimmed == 0 for shard in stream.shards) and any(
         shard.number == 1 for shard in stream.shards
     )
@@ -239,7 +242,7 @@ def _replayed(
         items = read_statistics(folder.snapshot, table.number).item_count
         if items != alive:
             where = _of(stream)
-            yield CheckFinding(where, "a replay gives other items", f"{items} items", f"{alive}")
+            yield CheckFinding(where, "a replay yields other items", f"{items} items", f"{alive}")
 
 
 def _replay(replay: _Replay, change: ChangeRecord) -> Iterator[CheckFinding]:
@@ -258,7 +261,7 @@ def _replay(replay: _Replay, change: ChangeRecord) -> Iterator[CheckFinding]:
     replay.images[change.keys] = _digest(change.new_image) if is_there else None
 
 
-def _is_as_the_table(
+def _compare_with_table(
     folder: CheckedFolder, replay: _Replay, table: Table
 ) -> Iterator[CheckFinding]:
     for keys, image in replay.images.items():
@@ -266,11 +269,11 @@ def _is_as_the_table(
         value = folder.snapshot.get(table_layout.item_key(table, item))
         where = at(table, item)
         if (value is None) != (image is None):
-            state = "there" if image is None else "not there"
-            yield CheckFinding(where, f"it is {state}, other than the change log says")
+            state = "exists" if image is None else "is missing"
+            yield CheckFinding(where, f"it {state}, but not according to the change log")
         elif value is not None and replay.stream.view_type in NEW_IMAGES:
             if _digest(value[HEADER_BYTES:]) != image:
-                yield CheckFinding(where, "it is not what the change log says")
+                yield CheckFinding(where, "it differs from the change log")
 
 
 def _digest(image: bytes) -> bytes:
@@ -280,13 +283,13 @@ def _digest(image: bytes) -> bytes:
 def _in_order(
     folder: CheckedFolder, stream: ChangeStream
 ) -> Iterator[tuple[ChangeStreamShard, ChangeRecord]]:
-    """All changes of a stream, in the order of their sequence numbers."""
+    """Yields all changes of a stream in the order of their sequence numbers."""
 
     def of(shard: ChangeStreamShard) -> Iterator[tuple[int, ChangeStreamShard, ChangeRecord]]:
         for change in read_changes(folder.snapshot, stream.number, shard.number, 0):
             yield change.sequence, shard, change
 
-    merged = heapq.merge(*map(of, stream.shards), key=lambda one: one[0])
+    merged = heapq.merge(*map(of, stream.shards), key=lambda entry: entry[0])
     return ((shard, change) for _, shard, change in merged)
 
 

@@ -1,4 +1,4 @@
-"""What a check finds, and where it looks."""
+"""The findings of a check, and the data that it looks at."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SHOWN_CHARS_MAX = 300
 
 @dataclass(frozen=True, slots=True)
 class CheckFinding:
-    """One thing that is wrong."""
+    """A violated invariant, such as "table music: its counts are wrong (expected 2, found 3)"."""
 
     where: str
     what: str
@@ -34,14 +34,14 @@ class CheckFinding:
 
 @dataclass(slots=True)
 class CheckedFolder:
-    """A data folder under examination, and how much of it has been looked at."""
+    """The data that is being checked, with the number of items and entries checked so far."""
 
     snapshot: Snapshot
     tables: list[Table] = field(default_factory=list)
     streams: list[ChangeStream] = field(default_factory=list)
     event_streams: list[EventStream] = field(default_factory=list)
     has_unreadable_entries: bool = False
-    """Of tables or streams: then nobody can say what belongs to them."""
+    """True if a table or stream cannot be read, so that its keys cannot be told from strays."""
     items: int = 0
     entries: int = 0
     changes: int = 0
@@ -53,7 +53,7 @@ class CheckedFolder:
 
 
 def at(table: Table, item: Item | None = None, index: Index | None = None) -> str:
-    """A place that a person can find: table, index, key."""
+    """Describes a place for people: table, index and key."""
     words = [f"table {table.name}"]
     if index is not None:
         words.append(f"index {index.name}")

@@ -1,7 +1,7 @@
-"""Whether the event log is what appending makes of it: without gaps, in order, in the right shards.
+"""Checks the event log: records in order, without gaps, in the right shards.
 
-The open shards of a stream share all hash keys between them; the records of a shard are numbered
-one after the other, from the first that was not trimmed to the last that was given.
+The open shards of a stream cover all hash keys. The records of a shard are numbered without gaps,
+from the first that was not trimmed to the last.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from partita.errors import StorageError
 
 
 class _Record(msgspec.Struct, forbid_unknown_fields=True):
-    """As GetRecords shows it."""
+    """A record as GetRecords returns it."""
 
     SequenceNumber: str
     ApproximateArrivalTimestamp: float
@@ -36,9 +36,10 @@ _decode_records = msgspec.json.Decoder(list[_Record]).decode
 
 
 def event_streams_are_readable(folder: CheckedFolder) -> Iterator[CheckFinding]:
-    """Every stream can be read, lies under its own name and has a number of its own."""
+    """Every stream can be read, is stored under its own name and has a unique number."""
     last = int.from_bytes(folder.snapshot.get(table_layout.NUMBERS_KEY) or b"", "big")
-    taken = {table.number for table in folder.tables} | {one.number for one in folder.streams}
+    taken = {table.number for table in folder.tables}
+    taken |= {stream.number for stream in folder.streams}
     taken.update(log for table in folder.tables for log in capture_logs(table))
     for key, value in folder.under(events_layout.STREAMS):
         try:
@@ -50,15 +51,17 @@ def event_streams_are_readable(folder: CheckedFolder) -> Iterator[CheckFinding]:
         folder.event_streams.append(stream)
         expected = events_layout.stream_key(stream.name)
         if expected != key:
-            yield CheckFinding(_of(stream), "it lies under another name", expected.hex(), key.hex())
+            yield CheckFinding(
+                _of(stream), "it is stored under another name", expected.hex(), key.hex()
+            )
         if stream.number in taken or not 0 < stream.number <= last:
-            limit = f"one of its own up to {last}"
+            limit = f"a unique number up to {last}"
             yield CheckFinding(_of(stream), "its number is wrong", limit, f"{stream.number}")
         taken.add(stream.number)
 
 
 def event_prefixes(folder: CheckedFolder) -> list[bytes]:
-    """Where the data of streams may lie, those included that are being removed."""
+    """All prefixes that the keys of streams may have, including streams that are being removed."""
     deleted = [
         events_layout.deleted_stream(key)
         for key, _ in folder.under(events_layout.DELETED)
@@ -82,7 +85,7 @@ def open_shards_share_all_hash_keys(folder: CheckedFolder) -> Iterator[CheckFind
             if shard.first_hash_key != after:
                 where = f"{_of(stream)}, {shard.shard_id}"
                 yield CheckFinding(
-                    where, "its hash keys begin elsewhere", f"{after}", shard.hash_keys[0]
+                    where, "its first hash key is wrong", f"{after}", shard.hash_keys[0]
                 )
             after = shard.last_hash_key + 1
         if after != HASH_KEYS:
@@ -113,9 +116,9 @@ def _order_of(
     for batch in read_batches(folder.snapshot, stream, shard, 0):
         if batch.first != expected:
             found = f"{batch.first}"
-            yield CheckFinding(where, "records are missing or too many", f"{expected}", found)
+            yield CheckFinding(where, "records are missing or repeated", f"{expected}", found)
         if not arrived_at <= batch.arrived_at <= tail.arrived_at:
-            yield CheckFinding(where, "the times of its records go back", found=f"{batch.first}")
+            yield CheckFinding(where, "the times of its records decrease", found=f"{batch.first}")
         yield from _records_are_right(folder, shard, batch, where)
         expected, arrived_at = batch.first + batch.count, batch.arrived_at
     if expected != tail.last + 1:
@@ -133,16 +136,16 @@ def _records_are_right(
     folder.records += len(records)
     if len(records) != batch.count:
         found = f"{len(records)}"
-        yield CheckFinding(where, "a batch has another number of records", f"{batch.count}", found)
+        yield CheckFinding(where, "a batch has a wrong number of records", f"{batch.count}", found)
         return
     for position, record in enumerate(records):
-        one = _decode_records(b"[%b]" % batch.bodies(position, position + 1))
-        if one != [record]:
+        by_position = _decode_records(b"[%b]" % batch.bodies(position, position + 1))
+        if by_position != [record]:
             yield CheckFinding(
                 where, "a record is not where it should be", f"{batch.first + position}"
             )
         if abs(record.ApproximateArrivalTimestamp - batch.arrived_at) > 0.0005:
-            yield CheckFinding(where, "a record has another time than its batch", f"{batch.first}")
+            yield CheckFinding(where, "a record's time is not that of its batch", f"{batch.first}")
         b64decode(record.Data, validate=True)
         parsed = parse_sequence_number(record.SequenceNumber)
         expected = (int(shard.opened_at), shard.number, batch.first + position)

@@ -1,5 +1,8 @@
-"""From a data folder that is not encrypted to a new one that is, which is checked before it may be
-served. The old one is only read.
+"""`partita keys encrypt`: copies a plain data folder into a new, encrypted one.
+
+The copy is not one of `copies/storage_copy`, because the storage keys change, too: partition keys
+are replaced by keyed hashes. The new folder is checked before it can be served; the old one is only
+read.
 """
 
 from __future__ import annotations
@@ -14,39 +17,42 @@ from partita.database.at_rest.check_findings import CheckedFolder
 from partita.database.at_rest.invariants import check
 from partita.database.operations.operation_context import KEY_SECRET_BYTES
 from partita.database.storage.data_folder.embedded_engine import EmbeddedEngine, open_for_reading
-from partita.database.storage.sealing.encrypted_folders import (
-    begin_encryption,
-    is_encrypted,
-    keyring_of,
-)
+from partita.database.storage.data_folder.keyring_access import is_encrypted
+from partita.database.storage.sealing.encrypted_folders import begin_encryption, keyring_of
 from partita.database.storage.sealing.keyring import Keyring
 from partita.database.storage.sealing.master_keys import KeySource
 from partita.database.storage.sealing.sealed_engine import SealedEngine
 from partita.database.tables import table_layout
-from partita.database.tables.definition.table_catalog import FORMAT_VERSION, TableCatalog
+from partita.database.tables.definition.table_catalog import (
+    COPYING_FORMAT,
+    FORMAT_VERSION,
+    TableCatalog,
+)
 from partita.database.tables.rekeying import Pair, check_rekeying, rekeyed
 from partita.errors import StorageError
 from partita.foundation.clock import system_clock
 from partita.foundation.service_limits import MB
 
-COPYING_FORMAT: Final = b"copying"
 COMMIT_BYTES: Final = 8 * MB
 
 
 class EncryptionSummary(NamedTuple):
+    """The new folder's keyring, and what was lost."""
+
     keyring: Keyring
     items: int
     tables: list[str]
     without_recovery: list[str]
-    """Tables that had point-in-time recovery."""
+    """Tables whose point-in-time recovery is off now."""
     with_new_stream: list[str]
+    """Tables whose stream has ended, and a new one begun."""
 
 
 def encrypt_folder(source: Path, target: Path, keys: KeySource) -> EncryptionSummary:
     if is_encrypted(source):
         raise StorageError(f"The data folder {source} is encrypted already.")
     if target.exists() and any(target.iterdir()):
-        raise StorageError(f"There is something in {target} already: choose a new folder.")
+        raise StorageError(f"The folder {target} is not empty: choose a new folder.")
     os.umask(0o077)
     with open_for_reading(source) as snapshot:
         check_rekeying(snapshot)
@@ -61,11 +67,12 @@ def encrypt_folder(source: Path, target: Path, keys: KeySource) -> EncryptionSum
                 engine.commit(piece)
                 engine.refresh()
             folder = CheckedFolder(engine.snapshot(), is_encrypted=True)
+            # A check refuses an unfinished copy, so the folder counts as finished while it runs.
             engine.commit({table_layout.FORMAT_KEY: str(FORMAT_VERSION).encode()})
             engine.refresh()
             for finding in check(folder):
                 engine.commit({table_layout.FORMAT_KEY: COPYING_FORMAT})
-                raise StorageError(f"The copy in {target} is not right: {finding}")
+                raise StorageError(f"The copy in {target} is damaged: {finding}")
         finally:
             engine.close()
     return EncryptionSummary(

@@ -1,7 +1,7 @@
-"""Whether a data folder is what the write path makes of its items: every invariant, one function.
+"""All invariants of the stored data, one function for each.
 
-What should be there is worked out by the same functions that write it. Keys are read in order and
-looked up one by one, so a folder of any size is checked in little memory. Nothing is changed.
+The expected data is computed by the same functions that write it. Keys are read in order and looked
+up one by one, so a folder of any size is checked with little memory. Nothing is changed.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ from partita.database.at_rest.items_check import (
 )
 from partita.database.tables.definition.table_catalog import has_format
 
+# The first three collect tables and streams, which all others need.
 FOLDER_INVARIANTS = (
     tables_are_readable,
     streams_are_readable,
@@ -66,7 +67,7 @@ TABLE_INVARIANTS = (
 
 
 def check(folder: CheckedFolder) -> Iterator[CheckFinding]:
-    """All that is wrong; a StorageError when the folder is not of this format."""
+    """Yields everything that is wrong; raises StorageError for a folder in another format."""
     has_format(folder.snapshot)
     for invariant in FOLDER_INVARIANTS:
         yield from invariant(folder)

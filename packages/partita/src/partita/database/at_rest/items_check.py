@@ -1,6 +1,6 @@
-"""Whether the items of a table are as the write path leaves them, and what is stored beside them.
+"""Checks the items of a table, its index entries, item collections and expiries.
 
-From every item to its index entries, collection and expiry, and from each of these back to an item.
+Looks from every item for its index entries, collection and expiry, and from these back for an item.
 """
 
 from __future__ import annotations
@@ -33,14 +33,17 @@ from partita.errors import ValidationException
 from partita.foundation.service_limits import ITEM_BYTES_MAX
 
 STRAYS_AT_ONCE = 100_000
+"""The number of suspicious keys in memory at a time; for more, the items are read again."""
 
 
 @dataclass(slots=True)
 class Recount:
+    """The counts of a table or index, computed from its items."""
+
     items: int = 0
     size_bytes: int = 0
     is_complete: bool = True
-    """False when something could not be read, and so not be counted."""
+    """False when a value could not be read and was not counted."""
 
     def add(self, size_bytes: int) -> None:
         self.items += 1
@@ -49,7 +52,7 @@ class Recount:
 
 @dataclass(frozen=True, slots=True)
 class ItemRow:
-    """An item as it lies in storage, with its size measured anew."""
+    """A stored item, with its size computed again."""
 
     key: bytes
     value: bytes
@@ -58,90 +61,91 @@ class ItemRow:
 
 
 class _Unreadable(Exception):
-    """A value that is not an item of its table; says why."""
+    """Raised for a value that is not an item of its table."""
 
 
 def items_are_right(folder: CheckedFolder, table: Table) -> Iterator[CheckFinding]:
-    """Every item of a table is as it should be, and the table's counts are theirs."""
+    """All invariants of single items hold, and the table's counts are right."""
     recount = Recount()
     for key, value in folder.under(table_layout.items_prefix(table.number)):
         folder.items += 1
         try:
-            seen = _seen(table, key, value)
+            row = _item_row(table, key, value)
         except _Unreadable as reason:
             recount.is_complete = False
             yield CheckFinding(f"{at(table)}, storage key {key.hex()}", str(reason))
             continue
-        recount.add(seen.stored.size)
+        recount.add(row.stored.size)
         for invariant in ITEM_INVARIANTS:
-            yield from invariant(folder, table, seen)
+            yield from invariant(folder, table, row)
     yield from _counts_are_right(folder, table, None, recount)
 
 
 def an_item_lies_under_its_key(
-    folder: CheckedFolder, table: Table, seen: ItemRow
+    folder: CheckedFolder, table: Table, row: ItemRow
 ) -> Iterator[CheckFinding]:
-    expected = table_layout.item_key(table, seen.stored.item)
-    if expected != seen.key:
-        where = at(table, seen.stored.item)
-        yield CheckFinding(where, "it lies under the wrong key", expected.hex(), seen.key.hex())
-    elif folder.snapshot.get(expected) != seen.value:
-        yield CheckFinding(at(table, seen.stored.item), "it is not found by its key")
+    expected = table_layout.item_key(table, row.stored.item)
+    if expected != row.key:
+        where = at(table, row.stored.item)
+        yield CheckFinding(where, "it is stored under the wrong key", expected.hex(), row.key.hex())
+    elif folder.snapshot.get(expected) != row.value:
+        yield CheckFinding(at(table, row.stored.item), "it is not found by its key")
 
 
 def its_sizes_are_right(
-    folder: CheckedFolder, table: Table, seen: ItemRow
+    folder: CheckedFolder, table: Table, row: ItemRow
 ) -> Iterator[CheckFinding]:
     """The size that counts towards limits, and the one that counts towards a page."""
-    item = seen.stored.item
-    expected = (seen.stored.size, page_bytes(item, table.sort_attributes))
-    found = unpack_sizes(seen.value)
+    item = row.stored.item
+    expected = (row.stored.size, page_bytes(item, table.sort_attributes))
+    found = unpack_sizes(row.value)
     if found != expected:
         yield CheckFinding(at(table, item), "its stored sizes are wrong", f"{expected}", f"{found}")
 
 
 def it_is_not_too_large(
-    folder: CheckedFolder, table: Table, seen: ItemRow
+    folder: CheckedFolder, table: Table, row: ItemRow
 ) -> Iterator[CheckFinding]:
-    if seen.stored.size > ITEM_BYTES_MAX:
-        where = at(table, seen.stored.item)
+    if row.stored.size > ITEM_BYTES_MAX:
+        where = at(table, row.stored.item)
         limit = f"at most {ITEM_BYTES_MAX} bytes"
-        yield CheckFinding(where, "it is too large", limit, f"{seen.stored.size}")
+        yield CheckFinding(where, "it is too large", limit, f"{row.stored.size}")
 
 
-def it_has_its_entries(
-    folder: CheckedFolder, table: Table, seen: ItemRow
-) -> Iterator[CheckFinding]:
-    """In every index the entry that the write path makes; while one is filled, perhaps not yet."""
-    for index, entry in _entries(table, seen):
+def it_has_its_entries(folder: CheckedFolder, table: Table, row: ItemRow) -> Iterator[CheckFinding]:
+    """Every index has the entry that the write path makes of the item.
+
+    While an index is being backfilled, an entry may be missing.
+    """
+    for index, entry in _entries(table, row):
         found = folder.snapshot.get(entry.key)
         if found == entry.value:
             continue
-        where = at(table, seen.stored.item, index)
+        where = at(table, row.stored.item, index)
         if found is None:
             if index.status != CREATING:
                 yield CheckFinding(where, "the item has no entry in the index")
-        elif _understood(table, entry.key, found):
+        elif _readable_row(table, entry.key, found):
             yield CheckFinding(
-                where, "the entry is not what the item makes it", _text(entry.value), _text(found)
+                where, "the entry does not match the item", _text(entry.value), _text(found)
             )
 
 
 def its_expiry_is_noted(
-    folder: CheckedFolder, table: Table, seen: ItemRow
+    folder: CheckedFolder, table: Table, row: ItemRow
 ) -> Iterator[CheckFinding]:
     if table.ttl_attribute is None or not table.ttl_is_indexed:
         return
-    when = expires_at(table.ttl_attribute, seen.stored.item)
+    when = expires_at(table.ttl_attribute, row.stored.item)
     if when is not None:
-        if folder.snapshot.get(table_layout.expiry_key(table, when, seen.place)) is None:
-            yield CheckFinding(at(table, seen.stored.item), "its expiry is not noted", f"{when}")
+        if folder.snapshot.get(table_layout.expiry_key(table, when, row.place)) is None:
+            yield CheckFinding(at(table, row.stored.item), "its expiry is missing", f"{when}")
 
 
-def _entries(table: Table, seen: ItemRow) -> Iterator[tuple[Index, IndexEntry]]:
+def _entries(table: Table, row: ItemRow) -> Iterator[tuple[Index, IndexEntry]]:
     for index in table.indexes:
         if index.status != DELETING:
-            entry = entry_of(table, index, seen.stored, seen.place)
+            entry = entry_of(table, index, row.stored, row.place)
             if entry:
                 yield index, entry
 
@@ -150,7 +154,7 @@ def _entries(table: Table, seen: ItemRow) -> Iterator[tuple[Index, IndexEntry]]:
 
 
 def entries_belong_to_items(folder: CheckedFolder, table: Table) -> Iterator[CheckFinding]:
-    """Every index entry is one that an item has, and the index's counts are those of its entries.
+    """Every index entry belongs to an item, and the index's counts are right.
 
     An index that is being deleted is not kept up to date.
     """
@@ -178,12 +182,12 @@ def _entry_has_an_item(
     value = folder.snapshot.get(item_key)
     if value is None:
         yield CheckFinding(at(table, projected, index), "the entry has no item")
-    elif seen := _understood(table, item_key, value):
-        expected = table_layout.entry_key(table, index, seen.stored.item, seen.place)
+    elif row := _readable_row(table, item_key, value):
+        expected = table_layout.entry_key(table, index, row.stored.item, row.place)
         if expected != key:
             where = at(table, projected, index)
-            shown = expected.hex() if expected else "none"
-            yield CheckFinding(where, "the entry is not its item's", shown, key.hex())
+            expected_key = expected.hex() if expected else "no entry"
+            yield CheckFinding(where, "the item has no such entry", expected_key, key.hex())
 
 
 def _counts_are_right(
@@ -207,21 +211,19 @@ def _counts(statistics: TableStatistics) -> str:
 
 
 def collections_have_their_sizes(folder: CheckedFolder, table: Table) -> Iterator[CheckFinding]:
-    """A table with local indexes knows the size of every item collection, and of no other."""
+    """A table with local indexes has the size of every item collection, and no others."""
     if not table.local_indexes:
         return
     collections = 0
-    # Items of one partition lie side by side.
-    for key, group in groupby(
-        _readable_items(folder, table), lambda seen: _collection(table, seen)
-    ):
+    # Items of one partition are neighbors.
+    for key, group in groupby(_readable_items(folder, table), lambda row: _collection(table, row)):
         collections += 1
         size = 0
-        for seen in group:
-            size += _collection_bytes(table, seen)
+        for row in group:
+            size += _collection_bytes(table, row)
         found = read_collection_size(folder.snapshot, key)
         if found != size:
-            where = at(table, seen.stored.item)
+            where = at(table, row.stored.item)
             yield CheckFinding(where, "the size of its collection is wrong", f"{size}", f"{found}")
     noted = sum(1 for _ in folder.under(table_layout.collections_prefix(table.number)))
     if noted != collections:
@@ -231,25 +233,25 @@ def collections_have_their_sizes(folder: CheckedFolder, table: Table) -> Iterato
 def _stray_collections(folder: CheckedFolder, table: Table) -> Iterator[CheckFinding]:
     pairs = folder.under(table_layout.collections_prefix(table.number))
     while strays := {key for key, _ in islice(pairs, STRAYS_AT_ONCE)}:
-        for seen in _readable_items(folder, table):
-            strays.discard(_collection(table, seen))
+        for row in _readable_items(folder, table):
+            strays.discard(_collection(table, row))
         for key in sorted(strays):
             yield CheckFinding(
                 f"{at(table)}, storage key {key.hex()}", "the collection has no items"
             )
 
 
-def _collection(table: Table, seen: ItemRow) -> bytes:
-    return table_layout.collection_key(table, seen.stored.item)
+def _collection(table: Table, row: ItemRow) -> bytes:
+    return table_layout.collection_key(table, row.stored.item)
 
 
-def _collection_bytes(table: Table, seen: ItemRow) -> int:
-    entries = (entry.size for index, entry in _entries(table, seen) if index.is_local)
-    return seen.stored.size + sum(entries)
+def _collection_bytes(table: Table, row: ItemRow) -> int:
+    entries = (entry.size for index, entry in _entries(table, row) if index.is_local)
+    return row.stored.size + sum(entries)
 
 
 def expiries_belong_to_items(folder: CheckedFolder, table: Table) -> Iterator[CheckFinding]:
-    """Every noted expiry is that of an item."""
+    """Every expiry entry belongs to an item."""
     if table.ttl_attribute is None:
         return
     for key, _ in folder.under(table_layout.expiries_prefix(table)):
@@ -258,20 +260,20 @@ def expiries_belong_to_items(folder: CheckedFolder, table: Table) -> Iterator[Ch
         value = folder.snapshot.get(item_key)
         if value is None:
             where = f"{at(table)}, storage key {key.hex()}"
-            yield CheckFinding(where, "an expiry is noted and there is no item")
-        elif seen := _understood(table, item_key, value):
-            when = expires_at(table.ttl_attribute, seen.stored.item)
+            yield CheckFinding(where, "an expiry entry has no item")
+        elif row := _readable_row(table, item_key, value):
+            when = expires_at(table.ttl_attribute, row.stored.item)
             if when is None or table_layout.expiry_key(table, when, place) != key:
-                where = at(table, seen.stored.item)
-                expected = "none" if when is None else f"{when}"
-                yield CheckFinding(where, "a wrong expiry is noted", expected, key.hex())
+                where = at(table, row.stored.item)
+                expected = "no expiry" if when is None else f"{when}"
+                yield CheckFinding(where, "its expiry entry is wrong", expected, key.hex())
 
 
 # Reading what may be damaged
 
 
 class _Value(msgspec.Struct, forbid_unknown_fields=True):
-    """The JSON types of the ten types of values."""
+    """The JSON types of DynamoDB's ten types of values."""
 
     S: str | UnsetType = UNSET
     N: str | UnsetType = UNSET
@@ -288,7 +290,7 @@ class _Value(msgspec.Struct, forbid_unknown_fields=True):
 _check_types: Callable[[bytes], Any] = msgspec.json.Decoder(dict[str, _Value]).decode
 
 
-def _seen(table: Table, key: bytes, value: bytes) -> ItemRow:
+def _item_row(table: Table, key: bytes, value: bytes) -> ItemRow:
     item = _read(table, value)
     stored = StoredItem(value[HEADER_BYTES:], item_size(item), item)
     return ItemRow(key, value, stored, table_layout.place_of(key))
@@ -296,20 +298,20 @@ def _seen(table: Table, key: bytes, value: bytes) -> ItemRow:
 
 def _readable_items(folder: CheckedFolder, table: Table) -> Iterator[ItemRow]:
     for key, value in folder.under(table_layout.items_prefix(table.number)):
-        if seen := _understood(table, key, value):
-            yield seen
+        if row := _readable_row(table, key, value):
+            yield row
 
 
-def _understood(table: Table, key: bytes, value: bytes) -> ItemRow | None:
-    """None for what cannot be read, which is a finding of its own."""
+def _readable_row(table: Table, key: bytes, value: bytes) -> ItemRow | None:
+    """None for a value that cannot be read, which `items_are_right` reports."""
     try:
-        return _seen(table, key, value)
+        return _item_row(table, key, value)
     except _Unreadable:
         return None
 
 
 def _read(table: Table, value: bytes) -> Item:
-    """The item in a stored value: well-formed, in normal form, and with its table's key."""
+    """Returns the item in a stored value; it must be well-formed, normalized and have a key."""
     body = value[HEADER_BYTES:]
     try:
         _check_types(body)

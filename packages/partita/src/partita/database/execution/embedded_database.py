@@ -13,7 +13,7 @@ from typing import Any
 
 from partita.database.capacity.ledger import OFF, Ledger
 from partita.database.capacity.scaling.capacity_schedules import ScheduledChange
-from partita.database.execution.optimistic.drafts import ConflictDetected, ValueDraft
+from partita.database.execution.optimistic.drafts import ValueDraft
 from partita.database.execution.response_cache import (
     RESPONSE_CACHE_BYTES,
     ResponseCache,
@@ -32,16 +32,18 @@ from partita.database.operations.operation_context import (
     WriteContext,
     WriteHandler,
 )
-from partita.database.recovery.recovery_bases import (
-    RecoveryContext,
-    Run,
-    followed_tables,
-    run_at_once,
-)
+from partita.database.recovery.recovery_bases import followed_tables
+from partita.database.recovery.recovery_context import RecoveryContext, Run, run_at_once
 from partita.database.recovery.recovery_records import RecoveryRecords
 from partita.database.recovery.s3.object_buckets import ObjectBuckets
 from partita.database.storage.archive import Archive, MemoryArchive
-from partita.database.storage.engine import BulkLoadable, Changes, Engine, ReencryptableEngine
+from partita.database.storage.engine import (
+    BulkLoadable,
+    Changes,
+    ConflictDetected,
+    Engine,
+    ReencryptableEngine,
+)
 from partita.database.storage.group_commit import CallSoon, GroupCommit
 from partita.database.storage.recovery_log import RecoveryLog
 from partita.database.storage.write_batch import LatestState, WriteBatch
@@ -55,6 +57,10 @@ from partita.database.upkeep.reencryption import Reencryption
 from partita.database.upkeep.table_jobs import TableJobs
 from partita.errors import DynamoDBError, InternalServerError, StorageError
 from partita.foundation.clock import Clock, Stopwatch, system_stopwatch
+
+
+def _ignore(is_leading: bool) -> None:
+    pass
 
 
 class EmbeddedDatabase:
@@ -158,9 +164,10 @@ class EmbeddedDatabase:
         """The state after all writes decided so far, committed or not."""
         return self._commits
 
-    def start(self) -> None:
+    def start(self, lead: Callable[[bool], None] = _ignore) -> None:
         """Start the background work, on the thread that will call `read` and `write`."""
         self._worker.start()
+        lead(True)
 
     def read(
         self,
@@ -183,20 +190,6 @@ class EmbeddedDatabase:
 
     def read_now(self, handler: ReadHandler, permitted: PermittedRequest) -> bytes:
         return handler(self.reads, permitted.request)
-
-    def show(
-        self,
-        page: ReadHandler,
-        query: PermittedRequest,
-        done: Callable[[bytes | BaseException], None],
-    ) -> None:
-        """What a page about the server has to show."""
-        try:
-            content = self.read_now(page, query)
-        except Exception as error:
-            done(error)
-            return
-        done(content)
 
     def read_plainly(
         self, handler: PlainHandler, body: PermittedBytes, cache: ResponseCache | None

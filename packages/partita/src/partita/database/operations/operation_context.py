@@ -15,7 +15,7 @@ from typing import Any, Final, NewType
 from partita.database.capacity.ledger import OFF, Ledger
 from partita.database.logs.event_log.event_streams import EventStreams
 from partita.database.logs.event_log.shard_throughput import ShardThroughput
-from partita.database.recovery.recovery_bases import RecoveryContext
+from partita.database.recovery.recovery_context import RecoveryContext
 from partita.database.storage.engine import Snapshot
 from partita.database.storage.write_batch import WriteBatch
 from partita.database.tables.definition.table_catalog import TableCatalog

@@ -3,23 +3,26 @@
 A chunk is a run of neighboring items (content-defined chunking): it ends at a key whose checksum is
 a multiple of `CHUNK_ITEMS`, not after a fixed number of items, so an insert changes one chunk and
 leaves all others as they were. A chunk is named after the digest of its content, so chunks that
-have not changed since the last base or backup are not written again. A manifest lists the chunks.
+have not changed since the last base or backup are not written again.
+
+A manifest lists the chunks, and patches with the changes that were committed while these were read.
+It names the stamp at which chunks and patches together are the exact state.
 """
 
 from __future__ import annotations
 
 import logging
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 from zlib_ng import zlib_ng
 
 from partita.database.storage.archive import Archive
 from partita.database.storage.engine import Snapshot, prefix_end
-from partita.database.storage.recovery_log import COMPRESSION, Change, damaged
+from partita.database.storage.recovery_log import COMPRESSION, Change, damaged, read_log
 from partita.errors import StorageError
 from partita.foundation.checksum import crc32
 
@@ -32,12 +35,16 @@ CHUNK_ITEMS: Final = 512
 CHUNK_ITEMS_MAX: Final = 2048
 CHUNK_BYTES_MAX: Final = 512 << 10
 DIGEST_BYTES: Final = 20
+PATCH_BYTES_MAX: Final = 4 << 20
+CHECKSUM_BYTES: Final = 4
 
 _encode = msgspec.msgpack.encode
 _decode_changes = msgspec.msgpack.Decoder(list[tuple[bytes, bytes | None]]).decode
 
 
 class Chunk(msgspec.Struct, frozen=True, array_like=True):
+    """A chunk as a manifest lists it."""
+
     digest: str
     first: bytes
     """The place of the first item."""
@@ -46,6 +53,8 @@ class Chunk(msgspec.Struct, frozen=True, array_like=True):
 
 
 class ChunkManifest(msgspec.Struct, frozen=True, kw_only=True):
+    """The chunks and patches of a recovery base, of a table backup or of a whole database."""
+
     stamp: int
     chunks: list[Chunk]
     """In key order."""
@@ -58,22 +67,39 @@ _decode_manifest = msgspec.msgpack.Decoder(ChunkManifest).decode
 
 
 def put_manifest(archive: Archive, name: str, manifest: ChunkManifest) -> None:
-    content = _encode(manifest)
-    archive.put(MANIFESTS + name, crc32(content).to_bytes(4, "little") + content)
+    archive.put(MANIFESTS + name, add_checksum(_encode(manifest)))
 
 
 def get_manifest(archive: Archive, name: str) -> ChunkManifest:
-    content = archive.get(MANIFESTS + name)
-    if crc32(content[4:]).to_bytes(4, "little") != content[:4]:
-        raise damaged(MANIFESTS + name)
-    return _decode_manifest(content[4:])
+    return _decode_manifest(verify_checksum(MANIFESTS + name, archive.get(MANIFESTS + name)))
+
+
+def add_checksum(content: bytes) -> bytes:
+    """Puts a CRC-32 in front of the content of a manifest file."""
+    return crc32(content).to_bytes(CHECKSUM_BYTES, "little") + content
+
+
+def verify_checksum(name: str, content: bytes) -> bytes:
+    """Returns the content after its checksum; raises StorageError if they do not match."""
+    if add_checksum(content[CHECKSUM_BYTES:]) != content:
+        raise damaged(name)
+    return content[CHECKSUM_BYTES:]
 
 
 def chunk_name(digest: str) -> str:
     return f"{CHUNKS}{digest[:2]}/{digest}"
 
 
-def put_chunk(archive: Archive, changes: Sequence[Change]) -> Chunk:
+class ChunkStore(Protocol):
+    """The part of an archive that writing chunks needs."""
+
+    def has(self, name: str) -> bool: ...
+
+    def put(self, name: str, content: bytes) -> None: ...
+
+
+def put_chunk(archive: ChunkStore, changes: Sequence[Change]) -> Chunk:
+    """Writes a chunk, unless it exists already."""
     content = _encode(changes)
     digest = blake2b(content, digest_size=DIGEST_BYTES).hexdigest()
     name = chunk_name(digest)
@@ -122,19 +148,47 @@ def run_of(pairs: Iterator[tuple[bytes, bytes]], prefix_bytes: int) -> list[Chan
     return run
 
 
+def read_patches(archive: Archive, table_id: str, after: int, until: int) -> Iterator[list[Change]]:
+    """Yields the changes of the commits between two stamps, merged into patches.
+
+    A patch has the last value of each key that its commits have changed. An empty list means that
+    some of the log was read without completing a patch, so that the caller can pause.
+    """
+    changed: dict[bytes, bytes | None] = {}
+    size = 0
+    for commits in read_log(archive, table_id, after, until):
+        for _, changes in commits:
+            changed.update(changes)
+            size += sum(len(place) + len(value or b"") for place, value in changes)
+        if size > PATCH_BYTES_MAX:
+            yield list(changed.items())
+            changed, size = {}, 0
+        else:
+            yield []
+    if changed:
+        yield list(changed.items())
+
+
 def collect_garbage(archive: Archive, kept: set[str]) -> None:
     """Removes all manifests except `kept`, and every chunk that no kept manifest lists."""
-    used: set[str] = set()
+    manifests: list[ChunkManifest] = []
     try:
         for path in archive.names(MANIFESTS):
             name = path.removeprefix(MANIFESTS)
             if name in kept:
-                manifest = get_manifest(archive, name)
-                used.update(chunk.digest for chunk in (*manifest.chunks, *manifest.patches))
+                manifests.append(get_manifest(archive, name))
             else:
                 archive.delete(path)
-        for path in archive.names(CHUNKS):
-            if path.rpartition("/")[2] not in used:
-                archive.delete(path)
+        remove_unused_chunks(archive, manifests)
     except StorageError as error:
         logger.error("Unused files of the archive cannot be removed: %s", error)
+
+
+def remove_unused_chunks(archive: Archive, manifests: Iterable[ChunkManifest]) -> None:
+    """Removes every chunk that none of these manifests lists."""
+    used = {
+        chunk.digest for manifest in manifests for chunk in (*manifest.chunks, *manifest.patches)
+    }
+    for path in archive.names(CHUNKS):
+        if path.rpartition("/")[2] not in used:
+            archive.delete(path)

@@ -11,7 +11,7 @@ from collections.abc import Generator, Sequence
 from concurrent.futures import Future
 from typing import Any, Final
 
-from partita.database.recovery.recovery_bases import COMMITTED, RecoveryContext
+from partita.database.recovery.recovery_context import COMMITTED, RecoveryContext
 from partita.database.storage.engine import BulkLoadable, BulkTreeLoad, prefix_end
 from partita.database.storage.write_batch import WriteBatch
 from partita.database.tables import table_layout

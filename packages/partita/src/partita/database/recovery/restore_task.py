@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from partita.database.recovery import recovery_stages
 from partita.database.recovery.chunk_manifests import ChunkManifest, get_manifest
 from partita.database.recovery.item_loader import ItemLoader
-from partita.database.recovery.recovery_bases import (
+from partita.database.recovery.recovery_context import (
     RecoveryContext,
     Task,
     finish_loading,

@@ -107,6 +107,7 @@ def _part(
     for some_changes in changes():
         changed.update(change for change in some_changes if start <= change[0] < stop)
         yield []
+    # Chunks and changes are both in key order from here on, and are merged.
     places = sorted(changed)
     firsts = [chunk.first for chunk in chunks]
     position = start

@@ -1,1 +1,1 @@
-"""A database that several servers share: requests run in rounds over what they ask for."""
+"""A database that several servers share, over PostgreSQL: requests are run in rounds."""

@@ -40,8 +40,8 @@ class CapacityUsage:
         self._clock = clock
         self._published: dict[Place, Units] = {}
         self._others: dict[Place, deque[tuple[float, Units]]] = {}
-        """What the other servers had consumed at the times of the last fetches, for as long as a
-        bucket saves units."""
+        """Totals of the other servers at the times of the last fetches, for as long as a bucket
+        saves units."""
         self._has_fetched = False
         """False at first: what others consumed before this server started is not charged here."""
         self._charged: dict[int, Units] = {}

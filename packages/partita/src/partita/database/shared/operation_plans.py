@@ -1,5 +1,4 @@
-"""What a shared database knows of an operation before it is run: the keys that it reads, and where
-it may read them."""
+"""A plan for each operation of a shared database: the keys to fetch first, and from where."""
 
 from __future__ import annotations
 
@@ -28,17 +27,20 @@ def _are_all_eventual(request: Request) -> bool:
 
 
 class OperationPlan(NamedTuple):
+    """Properties of an operation that decide how its requests are run."""
+
     targets: Targets = _no_targets
     """The items that a request names."""
     is_transaction: bool = False
-    """True when everything that a request reads must be there at one moment."""
+    """True if a request reads several items, all of one moment."""
     may_be_old: Callable[[Request], bool] = _never
     """True for a read that a replica may answer."""
     needs_archive: bool = False
+    """True if the schema must have the tables for recovery."""
 
 
 OTHER: Final = OperationPlan()
-"""The plan of pages, and of operations on event streams."""
+"""The plan of pages and of operations on event streams."""
 READ_IN_TRANSACTION: Final = ("ExecuteTransaction", "TransactGetItems")
 MAY_BE_OLD: Final[Mapping[str, Callable[[Request], bool]]] = {
     "BatchGetItem": _are_all_eventual,

@@ -1,13 +1,14 @@
-"""A database that several servers share: the catalog, rounds and background work over PostgreSQL.
+"""A database that several servers share: catalog, rounds and background work over PostgreSQL.
 
-What an embedded database does at once is done here in rounds; operations are the same functions.
+Requests are run in rounds, and may be run more than once: see `rounds/`. One of the servers leads,
+and does the background work.
 """
 
 from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from functools import partial
 from typing import Any, Final
 
@@ -25,7 +26,6 @@ from partita.database.operations.operation_context import (
     PermittedRequest,
     ReadContext,
     ReadHandler,
-    Request,
     WriteContext,
     WriteHandler,
 )
@@ -63,9 +63,6 @@ from partita.foundation.clock import Clock, Stopwatch, system_stopwatch
 
 CONNECTIONS_MAX: Final = 8
 
-Handler = Callable[[Any, Request], bytes]
-OnlyReads = Callable[[Request], bool]
-
 
 class SharedDatabase:
     def __init__(
@@ -85,15 +82,15 @@ class SharedDatabase:
         url: str = "",
         buckets: ObjectBuckets | None = None,
     ) -> None:
-        """`open` makes one."""
+        """Use `open`, which also loads the catalog."""
         self._connections = connections
         self.replica = replica
         self.session: ClientSession | None = None
-        """Of the client whose request is being taken, where there is a replica."""
+        """The session of the client whose request is being submitted, if there is a replica."""
         self.fence: FencingLease | None = None
-        """What the request that is being taken only counts under."""
+        """The lease that the request being submitted depends on: that of a companion's server."""
         self.own_host = ""
-        """The address of this machine that the database sees."""
+        """The address of this machine, as the database sees it."""
         view = self._view = CurrentView()
         catalog, event_streams, records = (
             TableCatalog(view),
@@ -109,8 +106,8 @@ class SharedDatabase:
             self.service.meter()
             self._follow_tables()
 
-        surroundings = RoundDependencies(connections, view, ledger, clock, reload, replica)
-        self._rounds = Rounds(surroundings, instance)
+        dependencies = RoundDependencies(connections, view, ledger, clock, reload, replica)
+        self._rounds = Rounds(dependencies, instance)
         self._usage = CapacityUsage(ledger, instance, clock)
         self.leadership = LeaderElection(connections, instance, self._refresh)
         now = self._rounds.clock
@@ -150,7 +147,9 @@ class SharedDatabase:
 
     @staticmethod
     async def open(url: str, reads: str | None = None, **more: Any) -> SharedDatabase:
-        """Reads that need not be strongly consistent go to the URL of `reads`, if there is one."""
+        """Open the database at a URL; `reads` is the URL of a replica for eventually consistent
+        reads.
+        """
         connections = PostgresqlPool(url, CONNECTIONS_MAX)
         await connections.open()
         replica = None if reads is None else ReadReplica(reads, more["clock"])
@@ -172,9 +171,8 @@ class SharedDatabase:
             raise
         return database
 
-    def start(self, on_leadership: Callable[[], None]) -> None:
-        """Ask to lead, and work while it does; the callback is told when that changes."""
-        self.leadership.on_change = on_leadership
+    def start(self, lead: Callable[[bool], None]) -> None:
+        self.leadership.on_change = lambda: lead(self.leadership.lease is not None)
         self.leadership.start()
         self._worker.start()
         self._recovery.start(self._rounds)
@@ -198,7 +196,7 @@ class SharedDatabase:
         return partial(self._submit_read, handler, permitted)
 
     def read_now(self, handler: ReadHandler, permitted: PermittedRequest) -> bytes:
-        self._view.known.begin_run()
+        self._view.current.begin_run()
         return self._run_read(handler, permitted)
 
     def write(self, handler: WriteHandler, permitted: PermittedRequest, done: Done) -> None:
@@ -218,7 +216,7 @@ class SharedDatabase:
 
     def get(self, key: bytes, done: Done, *, is_latest: bool) -> None:
         if key.startswith(change_layout.SEQUENCES):
-            # A commit numbers what it appends; until then it is counted from nothing.
+            # The commit numbers log entries; drafts count from zero.
             done(None)
             return
 
@@ -229,11 +227,11 @@ class SharedDatabase:
             done(outcome if isinstance(outcome, BaseException) else outcome[0])
 
         self._rounds.submit(
-            SharedRequest(self._rounds.clock(), unpack, read, foreseen=frozenset((key,)))
+            SharedRequest(self._rounds.clock(), unpack, read, predicted_keys=frozenset((key,)))
         )
 
     def is_held(self, key: bytes) -> bool:
-        # Transactions of all servers are told apart by the versions of what they read.
+        # Conflicts with transactions, here and on other servers, are found by the versions of rows.
         return False
 
     def commit_draft(self, draft: ValueDraft, done: Done) -> None:
@@ -249,15 +247,15 @@ class SharedDatabase:
         def confirm() -> bytes:
             return draft.run_read(self.reads, {})
 
-        self._rounds.submit(SharedRequest(self._rounds.clock(), done, confirm, foreseen=keys))
+        self._rounds.submit(SharedRequest(self._rounds.clock(), done, confirm, predicted_keys=keys))
 
     def deferred(self, done: Done) -> Done | None:
-        # A fence is known of a request only while it is taken.
+        # The fence of a request is only known while it is being submitted.
         return None if self.fence is not None else self._noted(done)
 
     def _renewed(self, permitted: PermittedRequest, version: int) -> PermittedRequest:
-        """A permit for a catalog that others may have changed since: it had been given for another,
-        in which tables lacked that are there, or had other keys and policies."""
+        """Authorizes a request again if another server has changed the catalog since: a table may
+        be new, or may have another policy."""
         if permitted.again is None or self.service.catalog.version == version:
             return permitted
         return permitted.again()
@@ -279,7 +277,7 @@ class SharedDatabase:
         sent = permitted.request
         request = SharedRequest(
             *(self._rounds.clock(), done, read),
-            foreseen=predict_keys(self.service.catalog, plan.targets, sent, is_write=False),
+            predicted_keys=predict_keys(self.service.catalog, plan.targets, sent, is_write=False),
             is_transaction=plan.is_transaction,
             session=self.session if plan.may_be_old(sent) else None,
         )
@@ -288,10 +286,13 @@ class SharedDatabase:
 
     def _submit(self, decide: Callable[[WriteBatch], bytes], done: Done, keys: Set[bytes]) -> None:
         now, done = self._rounds.clock(), self._noted(done)
-        self._rounds.submit(SharedRequest(now, done, write=decide, foreseen=keys, fence=self.fence))
+        self._rounds.submit(
+            SharedRequest(now, done, write=decide, predicted_keys=keys, fence=self.fence)
+        )
 
     def _noted(self, done: Done, request: SharedRequest | None = None) -> Done:
-        """What the primary answers, a replica must have before the client reads from it again."""
+        """Notes the time of an answer from the primary in the client's session, so that the client
+        does not read from a replica that is behind it."""
         session, replica = self.session, self.replica
         if session is None or replica is None:
             return done
@@ -309,7 +310,7 @@ class SharedDatabase:
 
     @property
     def has_archive(self) -> bool:
-        """Whether the tables for recovery are there, which an older schema does not have."""
+        """True if the schema has the tables for recovery; an older schema does not."""
         return self._rounds.schema_version >= ARCHIVE_VERSION
 
     def _on_catalog_change(self) -> None:
@@ -342,51 +343,3 @@ class BackgroundCommits:
             done(False)
             return
         self._rounds.submit(SharedRequest(self._rounds.clock(), done, write=decide, lease=lease))
-
-
-class SharedOperations:
-    """The shared database as a dispatcher wants it: every operation is answered later."""
-
-    def __init__(
-        self,
-        database: SharedDatabase,
-        reads: Mapping[str, ReadHandler],
-        writes: Mapping[str, WriteHandler],
-        only_reads: Mapping[str, OnlyReads],
-        of_tables: Set[Handler],
-    ) -> None:
-        """`of_tables` are the pages that show what is stored; others are about this server."""
-        self._database = database
-        self._of_tables = of_tables
-        self.handlers: dict[str, Handler] = {**reads, **writes}
-        self._submit = {
-            handler: self._submitter(reads.get(name), writes.get(name), only_reads.get(name))
-            for name, handler in self.handlers.items()
-        }
-
-    def read(self, handler: Handler, permitted: PermittedRequest, *_: Any) -> bytes:
-        return self._database.read_now(handler, permitted)
-
-    def show(self, page: Handler, query: PermittedRequest, done: Done) -> None:
-        if page in self._of_tables:
-            self._database.read(page, query)(done)
-        else:
-            done(self._database.read_now(page, query))
-
-    def write(self, handler: Handler, permitted: PermittedRequest, done: Done) -> None:
-        self._submit[handler](permitted, done)
-
-    def _submitter(
-        self,
-        read: ReadHandler | None,
-        write: WriteHandler | None,
-        only_reads: OnlyReads | None,
-    ) -> Callable[[PermittedRequest, Done], None]:
-        def submit(permitted: PermittedRequest, done: Done) -> None:
-            if write is None or (only_reads is not None and only_reads(permitted.request)):
-                assert read is not None
-                self._database.read(read, permitted)(done)
-            else:
-                self._database.write(write, permitted, done)
-
-        return submit

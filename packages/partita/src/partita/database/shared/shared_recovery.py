@@ -1,9 +1,9 @@
-"""Recovery over PostgreSQL: the leader's thread that takes bases and backups, restores, exports
-and imports, as the background work of a database with a folder does (docs/adr/0009).
+"""Recovery over PostgreSQL: bases, backups, restores, exports and imports (docs/adr/0009).
 
-Its steps decide on what the thread reads; their commits check it, on the loop. Commits of all
-servers write what they change in followed tables into `partita_recovery`, with a stamp; from there
-the leader moves it into the archive.
+A thread of the leader does the work that is a background job of an embedded database. A step reads
+and decides on that thread; its commit, on the event loop, checks what it has read. Commits of all
+servers write their changes in followed tables, with a stamp, into `partita_recovery`; from there
+the leader moves them into the archive.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from typing import Any, Final, NamedTuple
 import psycopg
 from psycopg import Connection
 
-from partita.database.recovery.recovery_bases import RecoveryContext, followed_tables, run_at_once
+from partita.database.recovery.recovery_bases import followed_tables
+from partita.database.recovery.recovery_context import RecoveryContext, run_at_once
 from partita.database.recovery.recovery_records import (
     IN_PROGRESS,
     BackupRecord,
@@ -55,10 +56,10 @@ logger = logging.getLogger(__name__)
 
 IDLE_SECONDS: Final = 1.0
 MOVED_ROWS_MAX: Final = 5000
-"""With one commit of the log; one commit of requests is never divided."""
+"""How many rows one transaction moves into the archive; a commit of requests is never divided."""
 PENDING_ROWS_MAX: Final = 2000
 PENDING_SECONDS_MAX: Final = 3600.0
-"""When more rows wait to be moved, or for longer, they are."""
+"""Rows are moved when there are more than `PENDING_ROWS_MAX`, or some are older than this."""
 LOOK_SECONDS: Final = 10.0
 
 _MOMENT: Final = """
@@ -77,7 +78,7 @@ _NO_BOUND: Final = (1 << 63) - 1
 
 
 class RecoveryDecision(NamedTuple):
-    """What a step of the thread has come to."""
+    """The result of one step on the thread."""
 
     found_work: bool
     draft: RoundDraft
@@ -86,7 +87,7 @@ class RecoveryDecision(NamedTuple):
 
 
 class SharedRecoveryLog(RecoveryLog):
-    """The log of followed tables, as tasks want it."""
+    """The recovery log of a shared database, as tasks use it."""
 
     def __init__(self, archive: PostgresqlArchive, clock: Clock, flush: Callable[[], None]) -> None:
         super().__init__(archive, clock, FetchedView())
@@ -94,12 +95,14 @@ class SharedRecoveryLog(RecoveryLog):
         self.flush = flush  # type: ignore[method-assign]
 
     def latest(self) -> int:
-        """Before anybody reads the log up to this moment, `flush` lets no commit have it."""
+        """Returns the present. `flush`, which precedes every read of the log, lets later commits
+        get higher stamps."""
         return int(self._clock() * MICROSECONDS)
 
 
 class SharedRecovery:
-    """What requests see of it is in `requests`; everything else happens on the thread."""
+    """The recovery of a shared database. Requests use the context `requests`; everything else
+    happens on the thread."""
 
     def __init__(
         self,
@@ -136,7 +139,7 @@ class SharedRecovery:
         self._task: asyncio.Task[None] | None = None
 
     def followed(self) -> Mapping[bytes, str]:
-        """Prefixes of the items whose changes are kept."""
+        """The followed tables: table ids by the prefix of their items."""
         return followed_tables(self.requests.catalog, self.requests.records)
 
     def start(self, rounds: Rounds) -> None:
@@ -153,7 +156,7 @@ class SharedRecovery:
         self._thread.shutdown()
         self._disconnect()
 
-    # On the loop
+    # On the event loop
 
     async def _keep(self, rounds: Rounds) -> None:
         while not self._is_stopping:
@@ -161,14 +164,15 @@ class SharedRecovery:
             found_work = False
             lease = self._leadership.lease
             if lease != self._led_under:
-                # What others have done meanwhile is not all in the version of the catalog.
+                # Another server may have led in between. The version of the catalog does not show
+                # everything that it has done, such as progress.
                 self._led_under = lease
                 self._restart()
             if lease is not None and rounds.schema_version >= ARCHIVE_VERSION:
                 try:
                     found_work = await self._step(rounds)
                 except StorageError:
-                    # An operator has heard of it from the connections of requests.
+                    # The connections of requests have the same problem, and log it.
                     self._restart()
                 except Exception:
                     logger.exception("Background work on backups failed.")
@@ -211,7 +215,7 @@ class SharedRecovery:
             draft = state.end(write_batch)
             for key in draft.changes:
                 if key.startswith(COUNTED) and key not in draft.figures:
-                    # Figures of a table that is being loaded are written as they should be.
+                    # A table that is being loaded has absolute counts instead of differences.
                     draft.figures[key] = self._view.figure(key)
                 if key.startswith(CATALOG_SPACES):
                     draft.checks[key] = self._view.catalog_row_version(key)
@@ -230,8 +234,8 @@ class SharedRecovery:
 
     def _manifests(self) -> set[str]:
         records = self._work.records
-        backups = {one.manifest for one in records.of(BackupRecord)}
-        return backups | {one.manifest for one in records.of(RecoveryBase)}
+        backups = {backup.manifest for backup in records.of(BackupRecord)}
+        return backups | {base.manifest for base in records.of(RecoveryBase)}
 
     def _connection(self) -> Connection[Any]:
         if self._connected is None or self._connected.closed:
@@ -245,30 +249,32 @@ class SharedRecovery:
     # Stamps and the log
 
     def _moment(self, at_least: int = 0) -> int:
-        """A stamp: what has it, or one below it, is committed; nothing else ever gets one."""
+        """Returns a stamp such that all commits with it or a lower one are visible: no later commit
+        gets such a stamp."""
         followed = followed_tables(self._work.catalog, self._work.records)
         rows = [stamp_row(prefix) for prefix in followed]
         connection = self._connection()
-        found = connection.execute(_MOMENT, [at_least, rows], binary=True).fetchone()
-        assert found is not None
-        connection.execute(PROMISE_STAMPS, [found[0], rows], binary=True)
-        moment: int = found[0]
+        row = connection.execute(_MOMENT, [at_least, rows], binary=True).fetchone()
+        assert row is not None
+        moment: int = row[0]
+        connection.execute(PROMISE_STAMPS, [moment, rows], binary=True)
         return moment
 
     def _flush(self) -> None:
-        """Move the log of followed tables into the archive, up to every moment that is asked for.
+        """Moves the rows of followed tables into the archive, up to every moment that an export or
+        restore needs.
 
-        Which tables are followed is read after the log: those behind others' rows are known then.
+        The followed tables are read after the rows, so that the table of each row is known.
         """
-        asked = [
+        needed = [
             *(
-                one.until
-                for one in self._work.records.of(ExportRecord)
-                if one.status == IN_PROGRESS
+                export.until
+                for export in self._work.records.of(ExportRecord)
+                if export.status == IN_PROGRESS
             ),
             *(table.origin.stamp or 0 for table in self._work.catalog if table.origin),
         ]
-        self._moment(max(asked, default=0))
+        self._moment(max(needed, default=0))
         keys = [bytes(key) for (key,) in self._connection().execute(_KEYS, binary=True)]
         self._refresh()
         followed = followed_tables(self._work.catalog, self._work.records)
@@ -281,7 +287,7 @@ class SharedRecovery:
                     pass
 
     def _move(self, key: bytes, table_id: str) -> bool:
-        """Move some commits of a table; whether there are more."""
+        """Moves some commits of a table; returns True if there are more."""
         connection = self._connection()
         with connection.transaction():
             first, last = (
@@ -302,8 +308,8 @@ class SharedRecovery:
         if now - self._looked_at < LOOK_SECONDS:
             return
         self._looked_at = now
-        found = self._connection().execute(_PENDING, [PENDING_ROWS_MAX]).fetchone()
-        rows, oldest = (0, None) if found is None else found
+        row = self._connection().execute(_PENDING, [PENDING_ROWS_MAX]).fetchone()
+        rows, oldest = (0, None) if row is None else row
         if oldest is None:
             return
         age = self._clock() - oldest / MICROSECONDS

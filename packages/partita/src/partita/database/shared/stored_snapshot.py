@@ -1,6 +1,7 @@
-"""All that PostgreSQL has, as one snapshot: for checks, which nobody waits for.
+"""The data in PostgreSQL as one snapshot, for checks, backups and copies.
 
-One transaction, a query for each read. Servers may go on meanwhile.
+It is a repeatable-read transaction with a query for each read, which is slow, but no request waits
+for it. Servers may run meanwhile.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ _SEQUENCES: Final = """
 
 
 class StoredSnapshot:
+    """A snapshot in which sums and sequences look like the keys that a data folder has for them."""
+
     def __init__(self, connection: Connection[Any]) -> None:
         self.connection = connection
         self._names = count()
@@ -45,8 +48,8 @@ class StoredSnapshot:
             figures = dict(self._figures(key, key + b"\x00"))
             return figures.get(key)
         place = long_keys.stored_key(key)
-        found = self.connection.execute(_ROW, [place, bucket_of(key)]).fetchone()
-        return None if found is None else long_keys.whole_pair(place, bytes(found[0]))[1]
+        row = self.connection.execute(_ROW, [place, bucket_of(key)]).fetchone()
+        return None if row is None else long_keys.whole_pair(place, bytes(row[0]))[1]
 
     def range(self, start: bytes, stop: bytes, *, reverse: bool = False) -> Iterator[Pair]:
         if start.startswith(FIGURES):

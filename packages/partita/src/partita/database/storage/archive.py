@@ -64,6 +64,7 @@ class FolderArchive:
         part = path.with_name(path.name + PART)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
+            # Renaming is atomic, so nobody ever reads a part of the content.
             part.write_bytes(content)
             os.replace(part, path)
         except OSError as error:

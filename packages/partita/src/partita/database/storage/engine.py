@@ -13,6 +13,14 @@ Changes = Mapping[bytes, bytes | None]
 """New values by key; None deletes."""
 
 
+class ConflictDetected(Exception):
+    """Raised when keys have changed since a write that is to be committed has read them."""
+
+    def __init__(self, keys: set[bytes]) -> None:
+        super().__init__(f"{len(keys)} keys have changed")
+        self.keys = keys
+
+
 class Reader(Protocol):
     """Point reads, which suffice for deciding a write."""
 

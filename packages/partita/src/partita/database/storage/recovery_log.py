@@ -132,6 +132,8 @@ class RecoveryLog:
             if self._follows_everything and (commits := list(_all_commits(pending))):
                 self._append(EVERYTHING, commits)
             self._archive.sync()
+            # Only now: if the archive fails, the commits are flushed again. Others may have been
+            # added meanwhile.
             with self._lock:
                 del self._pending[: len(pending)]
 
@@ -195,20 +197,22 @@ def read_log(archive: Archive, table_id: str, after: int, until: int) -> Iterato
     A block without such commits yields an empty list, so that the caller can pause there.
     """
     files = log_files(archive, table_id)
-    seen = after
+    last_stamp = after
     for number, (first, name) in enumerate(files):
         following = files[number + 1][0] if number + 1 < len(files) else None
         if first > until:
             break
+        # After a crash the files of two processes may overlap: a file can have commits that are
+        # later than the first one of the next file.
         if following is not None and following <= after and _ends_before(archive, name, after):
             continue
         for block in unpack_blocks(archive.get(name)):
-            if block.last <= seen or block.first > until:
+            if block.last <= last_stamp or block.first > until:
                 yield []
                 continue
-            commits = [commit for commit in block.commits() if seen < commit[0] <= until]
+            commits = [commit for commit in block.commits() if last_stamp < commit[0] <= until]
             if commits:
-                seen = commits[-1][0]
+                last_stamp = commits[-1][0]
             yield commits
 
 

@@ -16,13 +16,8 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from partita.database.recovery.chunk_manifests import collect_garbage
-from partita.database.recovery.recovery_bases import (
-    COMMITTED,
-    RecoveryContext,
-    Task,
-    take_backup,
-    take_base,
-)
+from partita.database.recovery.recovery_bases import take_backup, take_base
+from partita.database.recovery.recovery_context import COMMITTED, RecoveryContext, Task
 from partita.database.recovery.recovery_records import (
     CANCELLING,
     IN_PROGRESS,

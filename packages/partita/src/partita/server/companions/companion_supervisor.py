@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import socket
-import sys
+from asyncio.subprocess import Process
 from collections.abc import Callable, Collection, Mapping
 from itertools import count
 
+from partita.foundation import child_process
 from partita.server.admission import Forwarded
 from partita.server.companions import companion_frames
 from partita.server.http.http_messages import HttpResponse, Reply
@@ -82,7 +82,7 @@ class CompanionProcess:
         await asyncio.gather(self._running, return_exceptions=True)
 
     async def _run(self) -> None:
-        rest = REST_SECONDS
+        backoff = child_process.RestartBackoff(REST_SECONDS, REST_SECONDS_MAX)
         while not self._is_stopping:
             self._has_answered = False
             try:
@@ -91,23 +91,16 @@ class CompanionProcess:
                 logger.error("%s could not be started: %s.", self._module, error)
             if self._is_stopping:
                 return
-            rest = REST_SECONDS if self._has_answered else min(2 * rest, REST_SECONDS_MAX)
             logger.error("%s has ended; it is started again.", self._module)
-            await asyncio.sleep(rest)
+            await asyncio.sleep(backoff.next_seconds(was_healthy=self._has_answered))
 
     async def _live(self) -> None:
         """Runs the process once, from its start to its end."""
-        ours, theirs = socket.socketpair()
+        process, connection = await child_process.start(
+            self._module, environment=without_secrets(os.environ, self._withheld)
+        )
         try:
-            process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-P", "-m", self._module, str(os.getpid())),
-                stdin=theirs.fileno(),
-                env=without_secrets(os.environ, self._withheld),
-            )
-        finally:
-            theirs.close()
-        try:
-            reader, self._writer = await asyncio.open_connection(sock=ours)
+            reader, self._writer = await asyncio.open_connection(sock=connection)
             self._writer.write(companion_frames.encode(companion_frames.Frame(0, 0, self._first())))
             unsent, self._unsent = self._unsent, []
             self._writer.writelines(unsent)
@@ -119,19 +112,14 @@ class CompanionProcess:
         finally:
             await self._end(process)
 
-    async def _end(self, process: asyncio.subprocess.Process) -> None:
+    async def _end(self, process: Process) -> None:
         writer, self._writer = self._writer, None
         if writer is not None:
             writer.close()
         replies, self._replies = self._replies, {}
         for reply in replies.values():
             reply(HttpResponse(500, GONE, JSON_1_0))
-        try:
-            async with asyncio.timeout(STOP_SECONDS_MAX):
-                await process.wait()
-        except TimeoutError:
-            process.kill()
-            await process.wait()
+        await child_process.reap(process, STOP_SECONDS_MAX)
 
 
 def without_secrets(environment: Mapping[str, str], withheld: Collection[str]) -> dict[str, str]:

@@ -1,1 +1,1 @@
-"""Requests that would keep all others waiting: `worker.py` decides them in a process of its own."""
+"""Requests that would keep all others waiting are decided by another process."""

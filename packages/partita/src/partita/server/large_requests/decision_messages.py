@@ -1,38 +1,35 @@
-"""What the server and the process for large requests say to each other, over a socket of theirs.
+"""The messages between the server and the process for large requests, over a private socket.
 
-The server sends a job. The process asks for rights, values, holds and payments, one at a time and
-each answered at once, then sends what it has decided. A message is its length and MessagePack.
+The server sends a job. The process asks for rights, values, held items and charges, one question at
+a time, and finally sends its outcome. Each message is a frame (`foundation/child_process.py`) of
+MessagePack.
 """
 
 from __future__ import annotations
 
-import struct
-
 import msgspec
 
 from partita.database.tables.definition.table_schema import ResourcePolicy
-
-LENGTH = struct.Struct(">I")
 
 
 class DecisionJob(msgspec.Struct, tag=True):
     operation: str
     body: bytes
     now: float
-    """Time stands still for a request, however often it is decided."""
+    """The time of the request, the same in every run."""
     capacity: str
     is_charged: bool
     region: str
     account_id: str
     is_lenient: bool
     is_guarded: bool
-    """Whether the rights that the request needs are asked for first."""
+    """True if the process must ask for the rights that the request needs."""
     tables: list[bytes] | None
-    """The catalog, when it is another than that of the job before."""
+    """The catalog, if it has changed since the job before."""
 
 
 class GetValue(msgspec.Struct, tag=True):
-    """A value is asked for: the latest one decided, or that of the snapshot."""
+    """Asks for a value: the latest one that was decided, or that of the snapshot."""
 
     key: bytes
     is_latest: bool
@@ -44,7 +41,7 @@ class GetIsHeld(msgspec.Struct, tag=True):
 
 
 class RemoteCharge(msgspec.Struct, array_like=True):
-    """A charge of the ledger, without the account that stands for its table or index."""
+    """A charge to the ledger; the account is given by the table's number and the index's name."""
 
     table: int
     index: str | None
@@ -55,14 +52,17 @@ class RemoteCharge(msgspec.Struct, array_like=True):
 
 
 class AdmitCharges(msgspec.Struct, tag=True):
-    """All groups are paid, or none; the answer is a refusal or None for each."""
+    """Asks the ledger to admit charges; the answer is a reason for throttling, or None, per group.
+
+    In a transaction all groups are admitted, or none.
+    """
 
     groups: list[list[RemoteCharge]]
     is_transaction: bool
 
 
 class RequiredRight(msgspec.Struct, array_like=True):
-    """A need, with its condition keys worked out."""
+    """A right that a request needs, with the values of its condition keys."""
 
     action: str
     resource: str
@@ -71,13 +71,14 @@ class RequiredRight(msgspec.Struct, array_like=True):
 
 
 class AuthorizeParts(msgspec.Struct, tag=True):
-    """Before anything is read; the answer is why not, or None, for each part of the request."""
+    """Asks whether the caller has the rights for each part of the request, before anything is read.
+    The answer is the text of a denial, or None, per part."""
 
     parts: list[list[RequiredRight]]
 
 
 class RemoteError(msgspec.Struct, tag=True):
-    """An error of the error tree, by its class."""
+    """An error as its class and its arguments."""
 
     module: str
     name: str
@@ -86,8 +87,8 @@ class RemoteError(msgspec.Struct, tag=True):
 
 
 class DraftChange(msgspec.Struct, tag=True):
-    """One change of the draft that the outcome ends: each for itself, so that the server has turns
-    for others between them."""
+    """One change of a draft. Each is a message of its own, so that the server can answer other
+    requests between them."""
 
     key: bytes
     value: bytes | None
@@ -96,11 +97,11 @@ class DraftChange(msgspec.Struct, tag=True):
 class DecisionOutcome(msgspec.Struct, tag=True):
     answer: bytes | RemoteError
     holds: list[bytes] | None
-    """Of the draft; None when nothing was to be written."""
+    """Items that the draft puts under a transaction; None for a request that only reads."""
 
 
 class JobDeclined(msgspec.Struct, tag=True):
-    """What has to be decided by the server itself."""
+    """The process cannot decide this request: the server has to."""
 
 
 Question = GetValue | GetIsHeld | AdmitCharges | AuthorizeParts
@@ -109,7 +110,3 @@ Message = Question | DraftChange | DecisionOutcome | JobDeclined
 encode = msgspec.msgpack.encode
 decode_job = msgspec.msgpack.Decoder(DecisionJob).decode
 decode_message = msgspec.msgpack.Decoder(Message).decode
-
-
-def framed(content: bytes) -> bytes:
-    return LENGTH.pack(len(content)) + content

@@ -1,64 +1,45 @@
-"""The server's side of large requests: forwards them one at a time to the process that decides.
+"""The queue of large requests, which would keep all others waiting if the server decided them.
 
-While that process (`worker.py`) decides, which may take seconds, the server continues with other
-requests and only answers the process's questions. The result is a draft: it is applied if what it
-read is still the same, and otherwise decided again.
+They are decided one at a time by another process (`large_request_worker.py`). That may take
+seconds; meanwhile the server answers other requests, and the questions of the process. The result
+is a draft: it is committed if what it read is unchanged, and otherwise decided again.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import os
-import socket
-import sys
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
-from functools import partial
-from importlib import import_module
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from partita.database.capacity.ledger import Charge
-from partita.database.capacity.throttling_errors import ThrottlingReason
 from partita.database.execution.database_interface import DatabaseInterface
 from partita.database.execution.optimistic.charged_once import ChargedOnce
-from partita.database.execution.optimistic.drafts import ConflictDetected, ValueDraft
-from partita.database.operations import charges
-from partita.errors import DynamoDBError, InternalServerError, ThrottlingException
+from partita.database.execution.optimistic.drafts import ValueDraft
+from partita.database.storage.engine import ConflictDetected
+from partita.errors import InternalServerError, ThrottlingException
 from partita.foundation.service_limits import MB
 from partita.server.admission import Admission
-from partita.server.large_requests.decision_messages import (
-    LENGTH,
-    AdmitCharges,
-    AuthorizeParts,
-    DecisionJob,
-    DecisionOutcome,
-    DraftChange,
-    GetIsHeld,
-    GetValue,
-    JobDeclined,
-    Question,
-    RemoteCharge,
-    RemoteError,
-    decode_message,
-    encode,
-    framed,
+from partita.server.large_requests.deciding_process import (
+    DecidingProcess,
+    WorkerAnswers,
+    outcome_answer,
 )
+from partita.server.large_requests.decision_messages import DecisionJob, JobDeclined
 
 logger = logging.getLogger(__name__)
 
 Done = Callable[[bytes | BaseException], None]
 
-MODULE = "partita.server.large_requests.large_request_worker"
 WAITING_BYTES_MAX = 256 * MB
-"""Of the bodies that wait for the process; with more, a request is throttled."""
-WAITING_BYTES_OF_ONE_MAX = 64 * MB
-"""The same of one caller, where callers are known."""
+"""With more bytes of waiting bodies, a request is throttled."""
+WAITING_BYTES_PER_CALLER_MAX = 64 * MB
+"""The same for one caller, in servers that authenticate their callers."""
 ATTEMPTS_MAX = 4
-"""How often a draft may be overtaken before the server stops everything else for it."""
+"""How often a draft may conflict. Then the server decides the request itself, while others wait:
+nothing can change in between."""
 IDLE_SECONDS_MAX = 20.0
-"""After the last large request the process ends, and the memory that it took is free again."""
+"""The process is ended when it has been idle for so long, to free its memory."""
 FAILED = "The process that decides large requests has failed."
 BUSY = "Too many large requests at once: try again in a moment."
 
@@ -72,7 +53,7 @@ class LargeRequest(NamedTuple):
 
 
 class CallerTurns:
-    """Requests that wait, one of each caller in turn: nobody waits for all that another sends."""
+    """Waiting requests, taken from each caller in turn, so that no caller holds up the others."""
 
     def __init__(self) -> None:
         self._by_caller: dict[str, deque[LargeRequest]] = {}
@@ -91,7 +72,7 @@ class CallerTurns:
         waiting = self._by_caller.pop(whose)
         request = waiting.popleft()
         if waiting:
-            # Behind all others.
+            # A dict keeps its order: this caller is last now.
             self._by_caller[whose] = waiting
         return request
 
@@ -111,8 +92,10 @@ class LargeRequestQueue:
         decide_here: Callable[[], None],
         done: Done,
     ) -> None:
-        """Decide a request when its turn comes, under its admission; `decide_here` is called where
-        that is impossible, `done` with the answer or the error."""
+        """Queue a request, and call `done` with its answer or its error.
+
+        `decide_here` is called instead if the process cannot decide the request.
+        """
         if (deferred := self._database.deferred(done)) is None:
             decide_here()
             return
@@ -120,7 +103,7 @@ class LargeRequestQueue:
         own_bytes = self._waiting.bytes_of(whose) if whose else 0
         if (
             self._waiting_bytes + len(body) > WAITING_BYTES_MAX
-            or own_bytes + len(body) > WAITING_BYTES_OF_ONE_MAX
+            or own_bytes + len(body) > WAITING_BYTES_PER_CALLER_MAX
         ):
             done(ThrottlingException(BUSY))
             return
@@ -135,7 +118,7 @@ class LargeRequestQueue:
             await asyncio.gather(self._running, return_exceptions=True)
 
     async def _run(self) -> None:
-        """From the first request until there have been none for a while."""
+        """Decide requests one after the other, until there have been none for a while."""
         process: DecidingProcess | None = None
         try:
             while (request := await self._next()) is not None:
@@ -201,149 +184,9 @@ class LargeRequestQueue:
             has_conflict = isinstance(result, ConflictDetected)
             if not has_conflict:
                 done(result)
-            # When the server stops, nobody waits any more.
+            # It is cancelled when the server stops; the client is answered all the same.
             if not is_committed.done():
                 is_committed.set_result(not has_conflict)
 
         self._database.commit_draft(draft, finish)
         return await is_committed
-
-
-def outcome_answer(outcome: DecisionOutcome) -> bytes | DynamoDBError:
-    answer = outcome.answer
-    if isinstance(answer, RemoteError):
-        kind: type[DynamoDBError] = getattr(import_module(answer.module), answer.name)
-        return kind(answer.message, **answer.members)
-    return answer
-
-
-class WorkerAnswers:
-    """The answers to the process's questions in one run; values are noted in the draft."""
-
-    def __init__(
-        self,
-        database: DatabaseInterface,
-        draft: ValueDraft,
-        charged: ChargedOnce,
-        admission: Admission,
-    ) -> None:
-        self._database = database
-        self._draft = draft
-        self._charged = charged
-        self._admission = admission
-
-    async def answer(self, question: Question) -> Any:
-        if isinstance(question, GetValue):
-            return await self._get(question)
-        if isinstance(question, GetIsHeld):
-            return self._is_held(question)
-        if isinstance(question, AuthorizeParts):
-            return self._denials(question)
-        return self._charged.once(lambda: self._admit(question))
-
-    def _denials(self, question: AuthorizeParts) -> list[str | None]:
-        # Servers that ask nobody for rights do not load them.
-        from partita.server.security.rights.requested_rights import RequestedRight
-
-        parts = [
-            [
-                RequestedRight(one.action, one.resource, partial(_same, one.keys), one.policy)
-                for one in part
-            ]
-            for part in question.parts
-        ]
-        denials = self._admission.denials(parts)
-        return [None if denial is None else denial.message for denial in denials]
-
-    async def _get(self, question: GetValue) -> bytes | None:
-        fetched: asyncio.Future[bytes | BaseException | None]
-        fetched = asyncio.get_running_loop().create_future()
-        self._database.get(question.key, fetched.set_result, is_latest=question.is_latest)
-        value = await fetched
-        if isinstance(value, BaseException):
-            raise value
-        self._draft.note(question.key, value)
-        return value
-
-    def _is_held(self, question: GetIsHeld) -> bool:
-        is_held = self._database.is_held(question.key)
-        if question.is_latest and not is_held:
-            self._draft.free.add(question.key)
-        return is_held
-
-    def _admit(self, question: AdmitCharges) -> list[ThrottlingReason | None]:
-        groups = [[self._charge(charged) for charged in group] for group in question.groups]
-        ledger = self._database.service.ledger
-        if question.is_transaction:
-            return ledger.admit_all(groups)
-        return [ledger.admit(group) for group in groups]
-
-    def _charge(self, charged: RemoteCharge) -> Charge:
-        service = self._database.service
-        tables = {table.number: table for table in service.catalog}
-        accounts = charges.accounts_of(service, tables[charged.table])
-        account = accounts.find(charged.index)
-        assert account is not None
-        return Charge(account, charged.is_write, charged.units, charged.place, charged.key)
-
-
-def _same(keys: dict[str, list[str]]) -> dict[str, list[str]]:
-    return keys
-
-
-class DecidingProcess:
-    """A running process, and the stream to it."""
-
-    def __init__(
-        self,
-        process: asyncio.subprocess.Process,
-        reader: asyncio.StreamReader,
-        writer: asyncio.StreamWriter,
-    ) -> None:
-        self._process = process
-        self._reader = reader
-        self._writer = writer
-        self.catalog_version: int | None = None
-        """Of the catalog that it has."""
-
-    @staticmethod
-    async def start() -> DecidingProcess:
-        ours, theirs = socket.socketpair()
-        try:
-            process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-P", "-m", MODULE, str(os.getpid())),
-                stdin=theirs.fileno(),
-                env=dict(os.environ),
-            )
-        finally:
-            theirs.close()
-        reader, writer = await asyncio.open_connection(sock=ours)
-        return DecidingProcess(process, reader, writer)
-
-    async def decide(
-        self, job: DecisionJob, answers: WorkerAnswers, draft: ValueDraft
-    ) -> DecisionOutcome | JobDeclined:
-        """Answer questions until there is an outcome; the changes go into the draft."""
-        await self._send(encode(job))
-        while True:
-            message = decode_message(await self._read())
-            if isinstance(message, DraftChange):
-                draft.changes[message.key] = message.value
-            elif isinstance(message, DecisionOutcome | JobDeclined):
-                return message
-            else:
-                await self._send(encode(await answers.answer(message)))
-
-    async def _send(self, content: bytes) -> None:
-        self._writer.write(framed(content))
-        await self._writer.drain()
-
-    async def _read(self) -> bytes:
-        head = await self._reader.readexactly(LENGTH.size)
-        return await self._reader.readexactly(LENGTH.unpack(head)[0])
-
-    async def end(self) -> None:
-        self._writer.close()
-        with suppress(ProcessLookupError):
-            self._process.kill()
-        await self._process.wait()

@@ -30,7 +30,6 @@ from partita.errors import AccessDeniedException, DynamoDBError
 from partita.foundation import child_process
 from partita.foundation.clock import system_stopwatch
 from partita.server.large_requests.decision_messages import (
-    LENGTH,
     AuthorizeParts,
     DecisionJob,
     DecisionOutcome,
@@ -42,7 +41,6 @@ from partita.server.large_requests.decision_messages import (
     RequiredRight,
     decode_job,
     encode,
-    framed,
 )
 from partita.server.large_requests.remote_state import RangeNeeded, RemoteLedger, RemoteState
 from partita.server.protocol import json_codec
@@ -52,6 +50,7 @@ from partita.server.protocol.request_validation import Validator, compile_valida
 class LargeRequestWorker:
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
+        self._messages = connection.makefile("rb")
         self._validators: dict[str, Validator] = {}
         self._catalog = TableCatalog(CatalogRows([]))
         self._now = 0.0
@@ -59,7 +58,7 @@ class LargeRequestWorker:
     def run(self) -> None:
         while (content := self._read()) is not None:
             self._send(self._decide(decode_job(content)))
-            # What a large request leaves behind is large too.
+            # Automatic collection is off: it would only slow down a large request.
             gc.collect()
 
     def _decide(self, job: DecisionJob) -> Message:
@@ -80,7 +79,7 @@ class LargeRequestWorker:
             return JobDeclined()
 
     def _permitted(self, job: DecisionJob, request: dict[str, Any]) -> PermittedRequest:
-        """The server has the caller's admission, and is asked what of a request it permits."""
+        """The server knows the caller and is asked which rights it has."""
         if not job.is_guarded:
             return PermittedRequest(request)
         # Most servers ask nobody for rights.
@@ -112,7 +111,7 @@ class LargeRequestWorker:
         try:
             answer: bytes | RemoteError = WRITES[job.operation](context, permitted.request)
         except DynamoDBError as error:
-            # It rests on what was read, which is checked like that of a draft.
+            # The refusal depends on what was read, so the read set is checked as for a draft.
             return DecisionOutcome(_refused(error), [])
         for key, value in write_batch.changes.items():
             self._send(DraftChange(key, value))
@@ -150,26 +149,15 @@ class LargeRequestWorker:
         return msgspec.msgpack.decode(content)
 
     def _send(self, message: Message) -> None:
-        self._connection.sendall(framed(encode(message)))
+        self._connection.sendall(child_process.framed(encode(message)))
 
     def _read(self) -> bytes | None:
-        """The next message; None when the server is gone."""
-        head = self._receive(LENGTH.size)
-        return None if head is None else self._receive(LENGTH.unpack(head)[0])
-
-    def _receive(self, size: int) -> bytes | None:
-        content = bytearray(size)
-        view, received = memoryview(content), 0
-        while received < size:
-            count = self._connection.recv_into(view[received:])
-            if not count:
-                return None
-            received += count
-        return bytes(content)
+        """The next message, or None when the server has ended."""
+        return child_process.receive_frame(self._messages)
 
 
 class CatalogRows:
-    """The part of a snapshot that a catalog is read from."""
+    """The rows of a catalog, in the form of a snapshot."""
 
     def __init__(self, tables: list[bytes]) -> None:
         self._tables = tables
@@ -194,7 +182,7 @@ def _refused(error: DynamoDBError) -> RemoteError:
 
 def main(server_pid: str) -> None:
     child_process.begin(int(server_pid))
-    # Of the terminal, both get it; the server decides when the process ends.
+    # Ctrl+C reaches both processes; the server decides when this one ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     gc.disable()
     with socket.socket(fileno=0) as connection:

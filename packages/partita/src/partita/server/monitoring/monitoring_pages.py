@@ -108,16 +108,18 @@ def moves(context: ReadContext, query: Request) -> bytes:
     return encode({})
 
 
-PAGES: dict[str, ReadHandler] = {
-    "/explain": plan,
-    "/insights": insights,
+PAGES: Final[dict[str, ReadHandler]] = {
     "/metrics": metrics,
     "/moves": moves,
     "/moves/steer": moves,
+}
+"""Pages about the server that shows them: they are read from memory."""
+TABLE_PAGES: Final[dict[str, ReadHandler]] = {
+    "/explain": plan,
+    "/insights": insights,
     "/partitions": partitions,
 }
-OF_TABLES: Final = frozenset({insights, partitions, plan})
-"""Pages that show stored data. The others are about the server."""
+"""Pages about tables, which read stored data."""
 
 
 def _table(context: ReadContext, query: Request) -> Table:

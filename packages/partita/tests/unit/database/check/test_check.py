@@ -250,7 +250,7 @@ def test_a_table_under_another_name(after: After) -> None:
 
 def test_a_table_number_that_was_never_given(after: After) -> None:
     found = only(after(lambda snapshot: {table_layout.NUMBERS_KEY: (1).to_bytes(4, "big")}))
-    assert found == CheckFinding("table plain", "its number was never given", "1 to 1", "2")
+    assert found == CheckFinding("table plain", "its number was never assigned", "1 to 1", "2")
 
 
 def test_two_tables_with_one_number(after: After) -> None:
@@ -270,7 +270,7 @@ def test_an_index_number_that_was_never_given(after: After) -> None:
 @pytest.mark.parametrize("prefix", [b"", b"\x10\x00", b"\x01scores", b"\x10\x00\x00\x00\x09\x00"])
 def test_a_leftover_that_is_no_prefix_of_data(after: After, prefix: bytes) -> None:
     found = only(after(lambda snapshot: {table_layout.leftover_key(prefix): b""}))
-    assert found.what == "it is no prefix of a table's data"
+    assert found.what == "it is not a prefix of a table's data"
 
 
 def test_a_leftover_that_would_remove_living_data(after: After) -> None:
@@ -318,7 +318,7 @@ def test_keys_of_one_unknown_table_are_one_finding(after: After) -> None:
 
 def test_a_client_token_without_its_time(after: After) -> None:
     found = only(after(lambda snapshot: {table_layout.token_time_key(NOW, "token"): None}))
-    assert (found.where, found.what) == ("client token token", "no time entry leads to it")
+    assert (found.where, found.what) == ("client token token", "it has no time entry")
 
 
 def test_a_client_token_that_cannot_be_read(after: After) -> None:
@@ -328,7 +328,7 @@ def test_a_client_token_that_cannot_be_read(after: After) -> None:
 
 def test_a_time_without_its_client_token(after: After) -> None:
     found = only(after(lambda snapshot: {table_layout.token_key("token"): None}))
-    assert found.what == "there is no such token"
+    assert found.what == "its token does not exist"
 
 
 def test_a_time_at_which_the_client_token_was_not_used(after: After) -> None:
@@ -346,7 +346,7 @@ def test_an_item_under_the_wrong_key(after: After) -> None:
 
     found = only(after(damage))
     assert found.where == 'table plain, item {"pk":{"S":"p"}}'
-    assert found.what == "it lies under the wrong key"
+    assert found.what == "it is stored under the wrong key"
 
 
 @pytest.mark.parametrize("which", [0, 4])
@@ -446,7 +446,7 @@ def test_an_entry_with_other_contents(after: After, name: str) -> None:
         return {key: value.replace(b'"x"', b'"y"') if b'"x"' in value else b"\x00" * 8 + value[8:]}
 
     found = only(after(damage))
-    assert found.what == "the entry is not what the item makes it"
+    assert found.what == "the entry does not match the item"
     assert found.expected != found.found
 
 
@@ -476,7 +476,7 @@ def test_an_entry_that_its_item_has_elsewhere(after: After) -> None:
             **counted(snapshot, 2, 1, pack(one).size),
         }
 
-    assert only(after(damage)).what == "the entry is not its item's"
+    assert only(after(damage)).what == "the item has no such entry"
 
 
 def with_status(snapshot: Snapshot, name: str, status: str) -> dict[bytes, bytes | None]:
@@ -505,7 +505,7 @@ def test_an_index_that_is_being_filled_may_not_be_wrong(after: After) -> None:
         value = (snapshot.get(key) or b"").replace(b'"x"', b'"y"')
         return {key: value, **with_status(snapshot, "all", CREATING)}
 
-    assert only(after(damage)).what == "the entry is not what the item makes it"
+    assert only(after(damage)).what == "the entry does not match the item"
 
 
 def test_an_index_that_is_being_deleted_may_be_out_of_date(after: After) -> None:
@@ -555,7 +555,7 @@ def expiry_key(snapshot: Snapshot, one: dict[str, Any], when: int) -> bytes:
 
 def test_an_expiry_that_is_not_noted(after: After) -> None:
     found = only(after(lambda snapshot: {expiry_key(snapshot, ITEMS[0], NOW + 1000): None}))
-    assert (found.what, found.expected) == ("its expiry is not noted", str(NOW + 1000))
+    assert (found.what, found.expected) == ("its expiry is missing", str(NOW + 1000))
 
 
 def test_expiries_that_are_still_being_noted_may_be_missing(after: After) -> None:
@@ -569,12 +569,12 @@ def test_expiries_that_are_still_being_noted_may_be_missing(after: After) -> Non
 @pytest.mark.parametrize("which", [0, 1])
 def test_a_wrong_expiry(after: After, which: int) -> None:
     found = only(after(lambda snapshot: {expiry_key(snapshot, ITEMS[which], 7): b""}))
-    assert found.what == "a wrong expiry is noted"
+    assert found.what == "its expiry entry is wrong"
 
 
 def test_an_expiry_without_an_item(after: After) -> None:
     found = only(after(lambda snapshot: {expiry_key(snapshot, item("gone", 1), 7): b""}))
-    assert found.what == "an expiry is noted and there is no item"
+    assert found.what == "an expiry entry has no item"
 
 
 def test_an_item_that_is_gone_is_missed_by_all_that_it_had(after: After) -> None:
@@ -583,5 +583,5 @@ def test_an_item_that_is_gone_is_missed_by_all_that_it_had(after: After) -> None
         "its counts are wrong",
         *["the entry has no item"] * 3,
         "the size of its collection is wrong",
-        "an expiry is noted and there is no item",
+        "an expiry entry has no item",
     ]

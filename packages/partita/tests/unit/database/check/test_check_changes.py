@@ -142,7 +142,7 @@ def test_an_event_that_is_none(after: After) -> None:
         key, value = changes(snapshot, stream)[0]
         return {key: b"\x09" + value[1:]}
 
-    assert "it is no event" in after(damage)
+    assert "its event is unknown" in after(damage)
 
 
 def test_an_insert_where_there_was_an_item(after: After) -> None:
@@ -152,7 +152,7 @@ def test_an_insert_where_there_was_an_item(after: After) -> None:
 
     found = after(damage)
     assert "there was an item before it" in found
-    assert "its images do not fit the view" in found
+    assert "its images do not match the view type" in found
 
 
 def test_images_that_do_not_fit_together(after: After) -> None:
@@ -170,7 +170,7 @@ def test_an_item_that_is_not_what_the_log_says(after: After) -> None:
         value = snapshot.get(key) or b""
         return {key: value.replace(b'"1"', b'"9"')}
 
-    assert after(damage) == ["it is not what the change log says"]
+    assert after(damage) == ["it differs from the change log"]
 
 
 def test_an_item_without_a_change(after: After) -> None:
@@ -180,7 +180,7 @@ def test_an_item_without_a_change(after: After) -> None:
         new = table_layout.item_key(table, {"pk": {"S": "d"}})
         return {new: (snapshot.get(old) or b"").replace(b'"c"', b'"d"'), old: None}
 
-    assert "it is not there, other than the change log says" in after(damage)
+    assert "it is missing, but not according to the change log" in after(damage)
 
 
 def test_a_wrong_last_sequence_number(after: After) -> None:
@@ -196,11 +196,11 @@ def test_a_stream_that_cannot_be_read(after: After) -> None:
 
     found = after(damage)
     assert "a stream cannot be read" in found
-    assert "its stream is not there" in found
+    assert "its stream is missing" in found
 
 
 def test_a_stream_under_another_name(after: After) -> None:
-    assert "it lies under another name" in after(
+    assert "it is stored under another name" in after(
         lambda snapshot, stream: {
             change_log_layout.stream_key("other", stream.label): msgspec.json.encode(stream),
             change_log_layout.stream_key(stream.table_name, stream.label): None,
@@ -216,11 +216,11 @@ def test_a_stream_that_no_table_knows(after: After) -> None:
     def damage(snapshot: Snapshot, stream: ChangeStream) -> Changes:
         return {table_layout.catalog_key("orders"): None}
 
-    assert "it is open and no table writes to it" in after(damage)
+    assert "it is open, but no table writes to it" in after(damage)
 
 
 def test_a_table_with_another_idea_of_its_stream(after: After) -> None:
-    assert "its stream is another" in after(
+    assert "its stream does not match" in after(
         lambda snapshot, stream: saved(stream, view_type="KEYS_ONLY")
     )
 

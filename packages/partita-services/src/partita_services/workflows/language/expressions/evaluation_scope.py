@@ -18,7 +18,7 @@ class StepMoment(NamedTuple):
 
 
 class EvaluationScope(NamedTuple):
-    """What an expression can refer to."""
+    """The values that an expression can refer to."""
 
     data: Json
     """The value of `$`."""

@@ -135,6 +135,7 @@ def _placed(data: Json, steps: tuple[Step, ...], value: Json, text: str) -> Json
         return {**data, step: _placed(data.get(step, {}), rest, value, text)}
     if isinstance(step, int) and isinstance(data, list) and -len(data) <= step < len(data):
         copy = list(data)
+        # A negative index counts from the end, as in Python.
         copy[step] = _placed(data[step], rest, value, text)
         return copy
     raise StateError(
@@ -177,7 +178,7 @@ def _has_steps(data: Json, step: Step) -> bool:
 
 
 class _Allowance:
-    """How many more values a search may visit."""
+    """Counts the values that a search may still visit."""
 
     def __init__(self) -> None:
         self.nodes = PATH_NODES_MAX
@@ -206,7 +207,7 @@ class _Environment(jsonpath.JSONPathEnvironment):
     max_recursion_depth = 200
 
     def setup_function_extensions(self) -> None:
-        """Without functions: their regular expressions could run forever."""
+        """Leaves out all functions, because their regular expressions could run forever."""
 
 
 _environment = _Environment(strict=True)

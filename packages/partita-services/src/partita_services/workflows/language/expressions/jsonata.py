@@ -59,6 +59,8 @@ class JsonataExpression:
             milliseconds = metered.query_milliseconds()
         except processor_meter.ProcessorTimeExhausted:
             raise self._failure(field, f"threw an error. {TOO_MUCH}") from None
+        # The library checks these bounds itself, so that the state fails with an error that it can
+        # catch. The limits of the process are for what the library does not notice.
         self._compiled.set_runtime_bounds(milliseconds, QUERY_LEVELS_MAX)
         self._scope = scope
         bindings = {**scope.variables, "states": {**scope.states, "context": scope.context}}
@@ -66,6 +68,7 @@ class JsonataExpression:
             try:
                 result = self._compiled.evaluate(None, bindings)
             except OverflowError:
+                # The library has 64-bit integers, JSON has no limit.
                 result = self._compiled.evaluate(None, _in_doubles(bindings))
         except jsonata.JsonataError as error:
             raise self._failure(field, f"threw an error. {error.code}: {error}") from None

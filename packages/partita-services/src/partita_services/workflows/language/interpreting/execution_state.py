@@ -43,7 +43,7 @@ class RunningFork(msgspec.Struct, kw_only=True):
     """The outputs, by number of the branch or iteration."""
     failed: int = 0
     tolerated: int | None = None
-    """How many iterations may fail; None without a threshold."""
+    """The number of iterations that may fail; None without a threshold."""
     lost: list[MapItem] = []
     """The items of failed iterations, within the threshold."""
 
@@ -75,7 +75,7 @@ class ExecutionLine(msgspec.Struct, kw_only=True, omit_defaults=True):
     entered_event: int = 0
     is_entered: bool = False
     retries: dict[int, int] = msgspec.field(default_factory=dict)
-    """How often each retrier of the state was used."""
+    """Counts the uses of each retrier of the state."""
 
     waits_for: str | None = None
     task: StartTask | None = None
@@ -99,6 +99,8 @@ class ExecutionState(msgspec.Struct, kw_only=True):
 
     def copy(self) -> ExecutionState:
         """A copy that can be changed independently; JSON values are shared."""
+        # A step that is dropped must leave the run as it was. Copying all JSON values would cost
+        # too much, so they are shared, and nothing changes them in place.
         duplicate = copy(self)
         duplicate.lines = self.copy_lines()
         return duplicate

@@ -102,6 +102,7 @@ def advance(
     if isinstance(happening, Stopped | ExecutionTimedOut):
         return _walked(walk, partial(_end, walk, happening))
     line = walk.run.line_waiting_for(happening.id)
+    # A late happening: the line that waited for it has ended, or waits for something else by now.
     if line is None or isinstance(happening, TimerFired) != (line.task is None):
         return StepResult(run)
     return _walked(walk, partial(react, walk, line, happening))

@@ -1,1 +1,1 @@
-"""What states do: each type, their data flow, choices, forks and retries."""
+"""The states: what each type does, its data flow, and its retries."""

@@ -1,4 +1,4 @@
-"""How data flows through a state: input, result, output, and the variables it assigns."""
+"""The data flow through a state: input, result, output, and the variables that it assigns."""
 
 from __future__ import annotations
 

@@ -137,13 +137,15 @@ def _batch_input(batcher: State, scope: EvaluationScope) -> Json:
 
 
 class FailureThreshold(NamedTuple):
-    """How many items may fail: a number, a percentage of all items, both, or neither."""
+    """The number of items that may fail: an absolute number, a percentage of all items, both, or
+    neither."""
 
     number: int | None
     percentage: float | None
 
     def of(self, total: int) -> int | None:
-        """How many of a total may fail; the smaller bound when there are two."""
+        """Returns the number of items out of a total that may fail; the smaller bound when there
+        are two."""
         bounds = [] if self.number is None else [self.number]
         if self.percentage is not None:
             bounds.append(int(total * self.percentage // 100))

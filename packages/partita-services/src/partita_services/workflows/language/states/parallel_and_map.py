@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 
 def execute_parallel(walk: MachineWalk, line: ExecutionLine, state: State) -> None:
-    given = data_flow.effective_input(state, walk.scope(line))
-    check_size(given, state.name)
+    input = data_flow.effective_input(state, walk.scope(line))
+    check_size(input, state.name)
     count = len(state.branches)
     walk.record_event(line, "ParallelStateStarted")
     line.fork = RunningFork(total=count, waiting=[], concurrency=count, running=count)
     for number in range(count):
         branch = _new_line(walk, line, number)
         branch.path = (*line.path, state.name, number)
-        branch.input = given
+        branch.input = input
         _start(walk, branch)
 
 
@@ -55,13 +55,14 @@ def _start_iterations(walk: MachineWalk, line: ExecutionLine, state: State) -> N
     fork = _fork_of(line)
     while fork.waiting and fork.running < fork.concurrency:
         item = fork.waiting[0]
-        given = map_items.item_input(walk, line, state, item)
-        check_size(given, state.name)
+        input = map_items.item_input(walk, line, state, item)
+        check_size(input, state.name)
+        # Only now, after its input was evaluated: if that fails, a redrive still finds the item.
         del fork.waiting[0]
         fork.running += 1
         iteration = _new_line(walk, line, item.number)
         iteration.path = (*line.path, state.name, 0)
-        iteration.item, iteration.input = item, given
+        iteration.item, iteration.input = item, input
         walk.record_event(iteration, "MapIterationStarted", _iteration(iteration, state))
         _start(walk, iteration)
 

@@ -59,6 +59,7 @@ def delay_seconds(retrier: dict[str, Json], attempts: int, chance: random.Random
         delay = (
             retrier.get("IntervalSeconds", 1) * float(retrier.get("BackoffRate", 2.0)) ** attempts
         )
+    # A BackoffRate to the power of many attempts exceeds what a float can hold.
     except OverflowError:
         delay = longest
     delay = min(delay, longest)

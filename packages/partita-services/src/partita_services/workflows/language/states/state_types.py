@@ -1,4 +1,4 @@
-"""What each type of state does when a line enters it."""
+"""The types of states: each has a function that runs when a line enters the state."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Checks of definitions: everything that is wrong is reported at once."""
+"""Validation of definitions. Everything that is wrong is reported at once."""

@@ -20,79 +20,81 @@ from partita_services.workflows.language.validation.field_checks import (
 
 
 def check_choices(
-    findings: DiagnosticList,
+    diagnostics: DiagnosticList,
     fields: dict[str, Json],
     siblings: dict[str, Json],
     place: str,
     language: str,
 ) -> None:
     if "Default" in fields:
-        findings.target(fields["Default"], siblings, f"{place}/Default", "Default")
+        diagnostics.check_target(fields["Default"], siblings, f"{place}/Default", "Default")
     rules = fields.get("Choices")
     if not isinstance(rules, list) or not rules:
         if "Choices" in fields:
-            findings.wrong("The value must be an array with at least one rule", f"{place}/Choices")
+            diagnostics.report(
+                "The value must be an array with at least one rule", f"{place}/Choices"
+            )
         return
     for number, rule in enumerate(rules):
         here = f"{place}/Choices[{number}]"
         if not isinstance(rule, dict):
-            findings.wrong("The value must be an object", here)
+            diagnostics.report("The value must be an object", here)
             continue
         if "Next" in rule:
-            findings.target(rule["Next"], siblings, f"{here}/Next", "Next")
+            diagnostics.check_target(rule["Next"], siblings, f"{here}/Next", "Next")
         else:
-            findings.wrong("These fields are required: [Next]", here)
+            diagnostics.report("These fields are required: [Next]", here)
         if language == JSONATA:
-            _condition(findings, rule, here)
+            _condition(diagnostics, rule, here)
         else:
-            findings.check(rule, here, {"Assign": PATH_FIELDS["Assign"]})
-            _rule(findings, rule, here, ("Next", "Assign", "Comment"))
+            diagnostics.check(rule, here, {"Assign": PATH_FIELDS["Assign"]})
+            _rule(diagnostics, rule, here, ("Next", "Assign", "Comment"))
 
 
-def _condition(findings: DiagnosticList, rule: dict[str, Json], place: str) -> None:
-    findings.known(rule, place, ("Condition", "Next", "Output", "Assign", "Comment"))
+def _condition(diagnostics: DiagnosticList, rule: dict[str, Json], place: str) -> None:
+    diagnostics.check_names(rule, place, ("Condition", "Next", "Output", "Assign", "Comment"))
     checks = {name: QUERY_FIELDS[name] for name in ("Output", "Assign")}
-    findings.check(rule, place, checks)
+    diagnostics.check(rule, place, checks)
     condition = rule.get("Condition")
     if "Condition" not in rule:
-        findings.wrong("These fields are required: [Condition]", place)
+        diagnostics.report("These fields are required: [Condition]", place)
     elif not isinstance(condition, bool) and not is_expression(condition):
-        findings.wrong("The value must be a JSONata expression", f"{place}/Condition")
+        diagnostics.report("The value must be a JSONata expression", f"{place}/Condition")
     else:
-        findings.check(rule, place, {"Condition": QUERY_FIELDS["Output"]})
+        diagnostics.check(rule, place, {"Condition": QUERY_FIELDS["Output"]})
 
 
 def _rule(
-    findings: DiagnosticList, rule: dict[str, Json], place: str, also: tuple[str, ...]
+    diagnostics: DiagnosticList, rule: dict[str, Json], place: str, also: tuple[str, ...]
 ) -> None:
     """A rule in JSONPath: a comparison of a variable, or a combination of rules."""
     operators = [name for name in rule if name in OPERATORS or name in LOGICAL]
     if len(operators) != 1:
-        findings.wrong("Exactly one operator is required", place)
+        diagnostics.report("Exactly one operator is required", place)
         return
     name = operators[0]
     if name in LOGICAL:
-        findings.known(rule, place, (name, *also))
-        _combination(findings, name, rule[name], f"{place}/{name}")
+        diagnostics.check_names(rule, place, (name, *also))
+        _combination(diagnostics, name, rule[name], f"{place}/{name}")
         return
-    findings.known(rule, place, (name, "Variable", *also))
+    diagnostics.check_names(rule, place, (name, "Variable", *also))
     if "Variable" not in rule:
-        findings.wrong("These fields are required: [Variable]", place)
+        diagnostics.report("These fields are required: [Variable]", place)
     check = _operand_check(name)
-    findings.check(rule, place, {"Variable": check_path, name: check})
+    diagnostics.check(rule, place, {"Variable": check_path, name: check})
 
 
-def _combination(findings: DiagnosticList, name: str, value: Json, place: str) -> None:
+def _combination(diagnostics: DiagnosticList, name: str, value: Json, place: str) -> None:
     rules = [value] if name == "Not" else value
     if not isinstance(rules, list) or not rules:
-        findings.wrong("The value must be an array with at least one rule", place)
+        diagnostics.report("The value must be an array with at least one rule", place)
         return
     for number, rule in enumerate(rules):
         here = place if name == "Not" else f"{place}[{number}]"
         if isinstance(rule, dict):
-            _rule(findings, rule, here, ("Comment",))
+            _rule(diagnostics, rule, here, ("Comment",))
         else:
-            findings.wrong("The value must be an object", here)
+            diagnostics.report("The value must be an object", here)
 
 
 def _operand_check(operator: str) -> Check:

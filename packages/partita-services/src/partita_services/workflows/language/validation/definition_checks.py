@@ -1,4 +1,4 @@
-"""Checks of whole definitions; all findings are reported at once."""
+"""Checks of whole definitions. Everything that is wrong is reported at once."""
 
 from __future__ import annotations
 
@@ -53,7 +53,8 @@ READERS = (
     *(":s3:getObject", ":s3:listObjectsV2"),
     *(":dynamodb:scan", ":dynamodb:query"),
 )
-"""Reading a table is ours: the service reads exports of tables."""
+"""The operations that items may be read with. Scan and Query are an extension of this server: the
+service reads exports of tables."""
 WRITERS = (":s3:putObject",)
 READER_CONFIG: dict[str, tuple[str, ...]] = {
     "InputType": ("CSV", "JSON", "JSONL"),
@@ -68,12 +69,13 @@ WRITER_CONFIG: dict[str, tuple[str, ...]] = {
     "OutputType": ("JSON", "JSONL"),
     "Transformation": ("NONE", "COMPACT", "FLATTEN"),
 }
-"""Their fields, with the values that these may have."""
+"""The fields of ReaderConfig and WriterConfig, each with its allowed values; without values,
+any."""
 _LANGUAGES = (JSONPATH, JSONATA)
 
 
 def parse(source: Source) -> StateMachine:
-    """The machine of a definition. Raises InvalidDefinition with all findings."""
+    """The machine of a definition. Raises InvalidDefinition with everything that is wrong."""
     definition, diagnostics = _examined(source)
     errors = [diagnostic for diagnostic in diagnostics if diagnostic.severity == "ERROR"]
     if errors:
@@ -83,7 +85,7 @@ def parse(source: Source) -> StateMachine:
 
 
 def alone(name: str, fields: Json, query_language: str = JSONPATH) -> StateMachine:
-    """A machine of one state; the states that it goes to need not exist."""
+    """A machine of one state. The states that it goes to need not exist."""
     others = {target: {"Type": "Succeed"} for target in _targets(fields) if target != name}
     definition = {
         "QueryLanguage": query_language,
@@ -94,7 +96,7 @@ def alone(name: str, fields: Json, query_language: str = JSONPATH) -> StateMachi
 
 
 def diagnose(source: Source) -> list[Diagnostic]:
-    """All findings in a definition."""
+    """Everything that is wrong in a definition."""
     return _examined(source)[1]
 
 
@@ -121,7 +123,7 @@ def _read(source: str | bytes) -> Json:
     try:
         return parse_json(source)
     except ValueError as error:
-        # The first parser is faster and stricter, the second knows the line.
+        # The first parser is faster and stricter. The second one knows the line of the error.
         try:
             json.loads(source)
         except json.JSONDecodeError as located:
@@ -133,11 +135,11 @@ def _read(source: str | bytes) -> Json:
 
 
 class _Examination:
-    """Walks a definition and collects findings."""
+    """Walks a definition and collects diagnostics."""
 
     def __init__(self, definition: dict[str, Json]) -> None:
         self.definition = definition
-        self._findings = DiagnosticList()
+        self._diagnostics = DiagnosticList()
         self._names: set[str] = set()
 
     def diagnostics(self) -> list[Diagnostic]:
@@ -148,28 +150,30 @@ class _Examination:
             "TimeoutSeconds": check_integer(1),
             "QueryLanguage": check_any,
         }
-        self._findings.known(fields, "", (*checks, "StartAt", "States"))
-        self._findings.check(fields, "", checks)
+        self._diagnostics.check_names(fields, "", (*checks, "StartAt", "States"))
+        self._diagnostics.check(fields, "", checks)
         language = self._language(fields, "", JSONPATH)
         self._states(fields, "", language, frozenset())
-        return self._findings.diagnostics
+        return self._diagnostics.entries
 
     def _states(
         self, fields: dict[str, Json], place: str, language: str, outer: frozenset[str]
     ) -> None:
-        """StartAt and States, of the machine or within a state."""
+        """Check StartAt and States, of the machine or within a state."""
         missing = [name for name in ("States", "StartAt") if name not in fields]
         if missing:
-            self._findings.wrong(f"These fields are required: [{', '.join(missing)}]", place or "/")
+            self._diagnostics.report(
+                f"These fields are required: [{', '.join(missing)}]", place or "/"
+            )
         states = fields.get("States", {})
         if not isinstance(states, dict) or ("States" in fields and not states):
-            self._findings.wrong(
+            self._diagnostics.report(
                 "The value must be an object with at least one state", f"{place}/States"
             )
             return
         start = fields.get("StartAt")
         if not missing:
-            self._findings.target(start, states, f"{place}/StartAt", "StartAt")
+            self._diagnostics.check_target(start, states, f"{place}/StartAt", "StartAt")
         scope = outer | _assigned_in(states)
         for name, state in states.items():
             self._state(name, state, states, f"{place}/States/{name}", language, scope, outer)
@@ -186,49 +190,49 @@ class _Examination:
         outer: frozenset[str],
     ) -> None:
         if name in self._names:
-            self._findings.report(DUPLICATE_NAME, f"Duplicate State name: {name}", place)
+            self._diagnostics.report(f"Duplicate State name: {name}", place, DUPLICATE_NAME)
         self._names.add(name)
         if not 1 <= len(name) <= STATE_NAME_CHARS_MAX:
-            self._findings.wrong(
+            self._diagnostics.report(
                 f"A state's name has 1 to {STATE_NAME_CHARS_MAX} characters", place
             )
         if not isinstance(fields, dict):
-            self._findings.wrong("The value must be an object", place)
+            self._diagnostics.report("The value must be an object", place)
             return
         type = fields.get("Type")
         if "Type" not in fields:
-            self._findings.wrong("These fields are required: [Type]", place)
+            self._diagnostics.report("These fields are required: [Type]", place)
             return
         if not isinstance(type, str) or type not in STATE_FIELDS:
-            self._findings.wrong(f"Value must be one of: {list(STATE_FIELDS)}", f"{place}/Type")
+            self._diagnostics.report(f"Value must be one of: {list(STATE_FIELDS)}", f"{place}/Type")
             return
         own = self._language(fields, place, language)
         self._fields(type, fields, place, own)
         self._transition(type, fields, siblings, place)
         for shadowed in sorted(_assigned_by(fields) & outer):
-            self._findings.wrong(
+            self._diagnostics.report(
                 f"Variable '{shadowed}' is already assigned in an outer scope", place
             )
         if type == "Choice":
-            check_choices(self._findings, fields, siblings, place, own)
+            check_choices(self._diagnostics, fields, siblings, place, own)
         if type == "Wait":
             self._wait(fields, place)
         if type == "Parallel":
             self._parallel(fields, place, language, scope)
         if type == "Map":
             self._map(fields, place, language, own, scope)
-        check_retriers(self._findings, fields, place)
-        check_catchers(self._findings, fields, siblings, place, own)
+        check_retriers(self._diagnostics, fields, place)
+        check_catchers(self._diagnostics, fields, siblings, place, own)
 
-    def _language(self, fields: dict[str, Json], place: str, around: str) -> str:
-        language = fields.get("QueryLanguage", around)
+    def _language(self, fields: dict[str, Json], place: str, outer_language: str) -> str:
+        language = fields.get("QueryLanguage", outer_language)
         if language not in _LANGUAGES:
-            self._findings.wrong(
+            self._diagnostics.report(
                 "Value must be one of: [JSONPath, JSONata]", f"{place}/QueryLanguage"
             )
-            return around
-        if around == JSONATA and language == JSONPATH:
-            self._findings.wrong(
+            return outer_language
+        if outer_language == JSONATA and language == JSONPATH:
+            self._diagnostics.report(
                 "'QueryLanguage' can not be 'JSONPath' if set to 'JSONata' for whole state machine",
                 place,
             )
@@ -239,28 +243,28 @@ class _Examination:
         names = allowed.queries if language == JSONATA else allowed.paths
         transition = () if type in (*_TERMINAL, "Choice") else ("Next", "End")
         structure = STRUCTURE.get(type, ())
-        self._findings.known(
+        self._diagnostics.check_names(
             fields, place, ("Type", "Comment", "QueryLanguage", *transition, *structure, *names)
         )
         missing = [name for name in allowed.required if name not in fields]
         if missing:
-            self._findings.wrong(f"These fields are required: [{', '.join(missing)}]", place)
+            self._diagnostics.report(f"These fields are required: [{', '.join(missing)}]", place)
         checks = QUERY_FIELDS if language == JSONATA else PATH_FIELDS
-        self._findings.check(fields, place, {name: checks[name] for name in names})
-        self._findings.check(fields, place, {"Comment": check_string})
+        self._diagnostics.check(fields, place, {name: checks[name] for name in names})
+        self._diagnostics.check(fields, place, {"Comment": check_string})
         self._exclusive(fields, place)
         timeout, heartbeat = fields.get("TimeoutSeconds"), fields.get("HeartbeatSeconds")
         if isinstance(timeout, int) and isinstance(heartbeat, int) and heartbeat >= timeout:
-            self._findings.wrong(
+            self._diagnostics.report(
                 "HeartbeatSeconds must be smaller than TimeoutSeconds", f"{place}/HeartbeatSeconds"
             )
 
     def _exclusive(self, fields: dict[str, Json], place: str) -> None:
         for names in EXCLUSIVE:
-            given = [name for name in names if name in fields]
-            if len(given) > 1:
-                self._findings.wrong(
-                    f"Only one of these fields is allowed: [{', '.join(given)}]", place
+            present = [name for name in names if name in fields]
+            if len(present) > 1:
+                self._diagnostics.report(
+                    f"Only one of these fields is allowed: [{', '.join(present)}]", place
                 )
 
     def _transition(
@@ -270,11 +274,11 @@ class _Examination:
             return
         is_end = fields.get("End", False)
         if not isinstance(is_end, bool):
-            self._findings.wrong("The value must be a boolean", f"{place}/End")
+            self._diagnostics.report("The value must be a boolean", f"{place}/End")
         elif is_end == ("Next" in fields):
-            self._findings.wrong("Exactly one of these fields is required: [Next, End]", place)
+            self._diagnostics.report("Exactly one of these fields is required: [Next, End]", place)
         if "Next" in fields:
-            self._findings.target(fields["Next"], siblings, f"{place}/Next", "Next")
+            self._diagnostics.check_target(fields["Next"], siblings, f"{place}/Next", "Next")
 
     def _reachability(self, start: Json, states: dict[str, Json], place: str) -> None:
         if not isinstance(start, str) or start not in states:
@@ -288,14 +292,14 @@ class _Examination:
                     waiting.append(target)
         for name in states:
             if name not in reached:
-                self._findings.report(
-                    MISSING_TARGET, f'State "{name}" is not reachable.', f"{place}/States/{name}"
+                self._diagnostics.report(
+                    f'State "{name}" is not reachable.', f"{place}/States/{name}", MISSING_TARGET
                 )
 
     def _wait(self, fields: dict[str, Json], place: str) -> None:
         names = ("Seconds", "SecondsPath", "Timestamp", "TimestampPath")
         if sum(name in fields for name in names) != 1:
-            self._findings.wrong(
+            self._diagnostics.report(
                 f"Exactly one of these fields is required: [{', '.join(names)}]", place
             )
 
@@ -305,7 +309,7 @@ class _Examination:
         branches = fields.get("Branches")
         if not isinstance(branches, list) or not branches:
             if "Branches" in fields:
-                self._findings.wrong("The value must be a non-empty array", f"{place}/Branches")
+                self._diagnostics.report("The value must be a non-empty array", f"{place}/Branches")
             return
         for number, branch in enumerate(branches):
             here = f"{place}/Branches[{number}]"
@@ -320,9 +324,9 @@ class _Examination:
         also: tuple[str, ...],
     ) -> None:
         if not isinstance(fields, dict):
-            self._findings.wrong("The value must be an object", place)
+            self._diagnostics.report("The value must be an object", place)
             return
-        self._findings.known(fields, place, ("StartAt", "States", *also))
+        self._diagnostics.check_names(fields, place, ("StartAt", "States", *also))
         self._states(fields, place, language, scope)
 
     def _map(
@@ -335,7 +339,7 @@ class _Examination:
     ) -> None:
         name, processor = processor_of(fields)
         if name not in fields:
-            self._findings.wrong("These fields are required: [ItemProcessor]", place)
+            self._diagnostics.report("These fields are required: [ItemProcessor]", place)
         else:
             here = f"{place}/{name}"
             self._inner(processor, here, language, scope, ("Comment", "ProcessorConfig"))
@@ -351,63 +355,65 @@ class _Examination:
 
     def _batcher(self, fields: Json, place: str, language: str) -> None:
         if not isinstance(fields, dict):
-            self._findings.wrong("The value must be an object", place)
+            self._diagnostics.report("The value must be an object", place)
             return
         names = BATCHER_FIELDS.queries if language == JSONATA else BATCHER_FIELDS.paths
         checks = QUERY_FIELDS if language == JSONATA else PATH_FIELDS
-        self._findings.known(fields, place, (*names, "Comment"))
-        self._findings.check(fields, place, {name: checks[name] for name in names})
+        self._diagnostics.check_names(fields, place, (*names, "Comment"))
+        self._diagnostics.check(fields, place, {name: checks[name] for name in names})
         self._exclusive(fields, place)
         if not any(name.startswith("Max") for name in fields):
-            self._findings.wrong("MaxItemsPerBatch or MaxInputBytesPerBatch is required", place)
+            self._diagnostics.report("MaxItemsPerBatch or MaxInputBytesPerBatch is required", place)
 
     def _distributed_only(self, fields: dict[str, Json], config: Json, place: str) -> None:
         mode = config.get("Mode") if isinstance(config, dict) else None
         for name in ("ItemReader", "ResultWriter"):
             if name in fields and mode != DISTRIBUTED:
-                self._findings.wrong(f"{name} is only allowed in the mode DISTRIBUTED", place)
+                self._diagnostics.report(f"{name} is only allowed in the mode DISTRIBUTED", place)
 
     def _reader(self, fields: Json, place: str, language: str, resources: tuple[str, ...]) -> None:
-        """Where the items of a distributed Map state come from, or its results go."""
+        """Check the ItemReader or ResultWriter of a distributed Map state."""
         if not isinstance(fields, dict):
-            self._findings.wrong("The value must be an object", place)
+            self._diagnostics.report("The value must be an object", place)
             return
-        given = "Arguments" if language == JSONATA else "Parameters"
-        self._findings.known(
-            fields, place, ("Resource", "ReaderConfig", "WriterConfig", given, "Comment")
+        parameters = "Arguments" if language == JSONATA else "Parameters"
+        self._diagnostics.check_names(
+            fields, place, ("Resource", "ReaderConfig", "WriterConfig", parameters, "Comment")
         )
-        check = (QUERY_FIELDS if language == JSONATA else PATH_FIELDS)[given]
-        self._findings.check(fields, place, {given: check})
+        check = (QUERY_FIELDS if language == JSONATA else PATH_FIELDS)[parameters]
+        self._diagnostics.check(fields, place, {parameters: check})
         resource = fields.get("Resource")
         is_without = resource is None and "WriterConfig" in fields
         if not is_without and not (isinstance(resource, str) and resource.endswith(resources)):
-            self._findings.wrong(
+            self._diagnostics.report(
                 f"The resource {resource!r} is not supported by this server", f"{place}/Resource"
             )
-        for part, known in (("ReaderConfig", READER_CONFIG), ("WriterConfig", WRITER_CONFIG)):
+        for part, members in (("ReaderConfig", READER_CONFIG), ("WriterConfig", WRITER_CONFIG)):
             config, here = fields.get(part, {}), f"{place}/{part}"
             if not isinstance(config, dict):
-                self._findings.wrong("The value must be an object", here)
+                self._diagnostics.report("The value must be an object", here)
                 continue
-            self._findings.known(config, here, tuple(known))
-            for name, values in known.items():
+            self._diagnostics.check_names(config, here, tuple(members))
+            for name, values in members.items():
                 if values and name in config and config[name] not in values:
-                    self._findings.wrong(f"Value must be one of: {list(values)}", f"{here}/{name}")
+                    self._diagnostics.report(
+                        f"Value must be one of: {list(values)}", f"{here}/{name}"
+                    )
 
     def _processor_config(self, config: Json, place: str) -> None:
         here = f"{place}/ProcessorConfig"
         mode = config.get("Mode", "INLINE") if isinstance(config, dict) else None
         if mode not in ("INLINE", DISTRIBUTED):
-            self._findings.wrong("Value must be one of: [INLINE, DISTRIBUTED]", f"{here}/Mode")
+            self._diagnostics.report("Value must be one of: [INLINE, DISTRIBUTED]", f"{here}/Mode")
         type = config.get("ExecutionType") if isinstance(config, dict) else None
         if mode == DISTRIBUTED and type not in ("STANDARD", "EXPRESS"):
-            self._findings.wrong(
+            self._diagnostics.report(
                 "Value must be one of: [STANDARD, EXPRESS]", f"{here}/ExecutionType"
             )
 
 
 def _assigned_by(fields: Json) -> frozenset[str]:
-    """The variables that a state assigns, its rules and catchers included."""
+    """The variables that a state assigns, including its rules and catchers."""
     return frozenset(
         name.removesuffix(PATH_SUFFIX)
         for part in _parts(fields)
@@ -428,7 +434,8 @@ def _targets(fields: Json) -> Iterator[str]:
 
 
 def _parts(fields: Json) -> Iterator[dict[str, Json]]:
-    """A state, its rules and catchers: everything that may assign variables or name a target."""
+    """A state, its rules and its catchers: everything that may assign variables or name a
+    target."""
     if not isinstance(fields, dict):
         return
     yield fields

@@ -1,12 +1,10 @@
-"""Findings in a definition, with their locations."""
+"""The list of everything that is wrong in a definition, with locations."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from partita_services.workflows.language.json_values import Json
 from partita_services.workflows.language.language_errors import Diagnostic
-from partita_services.workflows.language.validation.field_checks import Check, Problem
+from partita_services.workflows.language.validation.field_checks import Check
 
 SCHEMA = "SCHEMA_VALIDATION_FAILED"
 MISSING_TARGET = "MISSING_TRANSITION_TARGET"
@@ -15,31 +13,27 @@ INVALID_JSON = "INVALID_JSON_DESCRIPTION"
 
 
 class DiagnosticList:
-    def __init__(self) -> None:
-        self.diagnostics: list[Diagnostic] = []
+    """Collects what is wrong in a definition. A `place` is a location, such as `/States/A/Next`."""
 
-    def known(self, fields: dict[str, Json], place: str, names: tuple[str, ...]) -> None:
+    def __init__(self) -> None:
+        self.entries: list[Diagnostic] = []
+
+    def check_names(self, fields: dict[str, Json], place: str, names: tuple[str, ...]) -> None:
         for name in fields:
             if name not in names:
-                self.wrong("Field is not supported", f"{place}/{name}")
+                self.report("Field is not supported", f"{place}/{name}")
 
     def check(self, fields: dict[str, Json], place: str, checks: dict[str, Check]) -> None:
         for name, check in checks.items():
             if name in fields:
-                self._note(check(fields[name]), f"{place}/{name}")
+                for inner, message in check(fields[name]):
+                    self.report(message, f"{place}/{name}{inner}")
 
-    def target(self, name: Json, siblings: dict[str, Json], place: str, field: str) -> None:
+    def check_target(self, name: Json, siblings: dict[str, Json], place: str, field: str) -> None:
         if not isinstance(name, str):
-            self.wrong("The value must be a string", place)
+            self.report("The value must be a string", place)
         elif name not in siblings:
-            self.report(MISSING_TARGET, f"Missing '{field}' target: {name}", place)
+            self.report(f"Missing '{field}' target: {name}", place, MISSING_TARGET)
 
-    def _note(self, problems: Iterator[Problem], place: str) -> None:
-        for inner, message in problems:
-            self.wrong(message, place + inner)
-
-    def wrong(self, message: str, place: str) -> None:
-        self.report(SCHEMA, message, place)
-
-    def report(self, code: str, message: str, place: str) -> None:
-        self.diagnostics.append(Diagnostic("ERROR", code, message, place))
+    def report(self, message: str, place: str, code: str = SCHEMA) -> None:
+        self.entries.append(Diagnostic("ERROR", code, message, place))

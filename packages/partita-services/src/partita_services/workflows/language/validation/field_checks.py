@@ -1,4 +1,4 @@
-"""The fields of states: which a state may have in which query language, and their values."""
+"""The fields of states: which of them a state may have in each query language, and their values."""
 
 from __future__ import annotations
 

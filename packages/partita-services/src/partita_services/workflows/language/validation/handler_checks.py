@@ -23,7 +23,7 @@ from partita_services.workflows.language.validation.field_checks import (
 )
 
 
-def check_retriers(findings: DiagnosticList, fields: dict[str, Json], place: str) -> None:
+def check_retriers(diagnostics: DiagnosticList, fields: dict[str, Json], place: str) -> None:
     checks: dict[str, Check] = {
         "IntervalSeconds": check_integer(1),
         "MaxAttempts": check_integer(0, RETRY_ATTEMPTS_MAX),
@@ -31,21 +31,21 @@ def check_retriers(findings: DiagnosticList, fields: dict[str, Json], place: str
         "MaxDelaySeconds": check_integer(1, RETRY_DELAY_SECONDS_MAX - 1),
         "Comment": check_string,
     }
-    for retrier, here in _handlers(findings, fields, "Retry", place):
-        findings.known(retrier, here, (*checks, "ErrorEquals", "JitterStrategy"))
-        findings.check(retrier, here, checks)
+    for retrier, here in _handlers(diagnostics, fields, "Retry", place):
+        diagnostics.check_names(retrier, here, (*checks, "ErrorEquals", "JitterStrategy"))
+        diagnostics.check(retrier, here, checks)
         if retrier.get("JitterStrategy", "NONE") not in ("FULL", "NONE"):
-            findings.wrong("Value must be one of: [FULL, NONE]", f"{here}/JitterStrategy")
+            diagnostics.report("Value must be one of: [FULL, NONE]", f"{here}/JitterStrategy")
         interval, longest = retrier.get("IntervalSeconds", 1), retrier.get("MaxDelaySeconds")
         if isinstance(interval, int) and isinstance(longest, int) and longest <= interval:
-            findings.wrong(
+            diagnostics.report(
                 "MaxDelaySeconds must be greater than IntervalSeconds",
                 f"{here}/MaxDelaySeconds",
             )
 
 
 def check_catchers(
-    findings: DiagnosticList,
+    diagnostics: DiagnosticList,
     fields: dict[str, Json],
     siblings: dict[str, Json],
     place: str,
@@ -53,27 +53,27 @@ def check_catchers(
 ) -> None:
     names = ("Output", "Assign") if language == JSONATA else ("ResultPath", "Assign")
     checks = QUERY_FIELDS if language == JSONATA else PATH_FIELDS
-    for catcher, here in _handlers(findings, fields, "Catch", place):
-        findings.known(catcher, here, ("ErrorEquals", "Next", "Comment", *names))
-        findings.check(catcher, here, {name: checks[name] for name in names})
+    for catcher, here in _handlers(diagnostics, fields, "Catch", place):
+        diagnostics.check_names(catcher, here, ("ErrorEquals", "Next", "Comment", *names))
+        diagnostics.check(catcher, here, {name: checks[name] for name in names})
         if "Next" in catcher:
-            findings.target(catcher["Next"], siblings, f"{here}/Next", "Next")
+            diagnostics.check_target(catcher["Next"], siblings, f"{here}/Next", "Next")
         else:
-            findings.wrong("These fields are required: [Next]", here)
+            diagnostics.report("These fields are required: [Next]", here)
 
 
 def _handlers(
-    findings: DiagnosticList, fields: dict[str, Json], name: str, place: str
+    diagnostics: DiagnosticList, fields: dict[str, Json], name: str, place: str
 ) -> Iterator[tuple[dict[str, Json], str]]:
-    """Retriers or catchers that are objects, with their locations; checks ErrorEquals."""
+    """Yields the retriers or catchers with their locations, after checking ErrorEquals."""
     handlers = fields.get(name, [])
     if not isinstance(handlers, list):
-        findings.wrong("The value must be an array", f"{place}/{name}")
+        diagnostics.report("The value must be an array", f"{place}/{name}")
         return
     for number, handler in enumerate(handlers):
         here = f"{place}/{name}[{number}]"
         if not isinstance(handler, dict):
-            findings.wrong("The value must be an object", here)
+            diagnostics.report("The value must be an object", here)
             continue
         errors = handler.get("ErrorEquals")
         if (
@@ -81,9 +81,11 @@ def _handlers(
             or not errors
             or not all(isinstance(error, str) for error in errors)
         ):
-            findings.wrong("The value must be a non-empty array of strings", f"{here}/ErrorEquals")
+            diagnostics.report(
+                "The value must be a non-empty array of strings", f"{here}/ErrorEquals"
+            )
         elif ALL in errors and (len(errors) > 1 or number < len(handlers) - 1):
-            findings.wrong(
+            diagnostics.report(
                 f"{ALL} must appear alone, and in the last of them", f"{here}/ErrorEquals"
             )
         yield handler, here

@@ -1,1 +1,1 @@
-"""Machines, executions and their histories in a table, over the wire."""
+"""The store of workflows: machines, executions and their histories, in a table."""

@@ -9,10 +9,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from partita.client import Client, ClientError
-from partita.client.record_table import Action, action_bytes
+from partita.client import ClientError
+from partita_services.background_tasks import BackgroundTasks
+from partita_services.record_table import Action, RecordConflict, action_bytes
 from partita_services.workflows.running.storage.workflow_table import TRANSACTION_BYTES_MAX
 
 logger = logging.getLogger(__name__)
@@ -25,10 +27,6 @@ PASSING = {"None", "TransactionConflict", "ThrottlingError", "ProvisionedThrough
 """Cancellation reasons after which a commit is tried again."""
 
 
-class CommitConflict(Exception):
-    """Raised when a condition failed because of a concurrent write."""
-
-
 @dataclass(slots=True, eq=False)
 class PendingCommit:
     actions: list[Action]
@@ -37,20 +35,20 @@ class PendingCommit:
 
 
 class GroupCommits:
-    def __init__(self, client: Client) -> None:
-        self._client = client
+    """`transact` executes the actions of one transaction."""
+
+    def __init__(self, transact: Callable[[list[Action]], Awaitable[None]]) -> None:
+        self._transact = transact
         self._waiting: deque[PendingCommit] = deque()
-        self._senders: set[asyncio.Task[None]] = set()
+        self._senders = BackgroundTasks()
 
     async def commit(self, actions: list[Action]) -> None:
-        """Returns when the actions are durable. Raises Conflict when one of their conditions
+        """Returns when the actions are durable. Raises RecordConflict when one of their conditions
         fails."""
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(PendingCommit(actions, sum(map(action_bytes, actions)), done))
         if len(self._senders) < UNDER_WAY_MAX:
-            sender = asyncio.create_task(self._send_waiting())
-            self._senders.add(sender)
-            sender.add_done_callback(self._senders.discard)
+            self._senders.start(self._send_waiting())
         await done
 
     async def _send_waiting(self) -> None:
@@ -73,7 +71,7 @@ class GroupCommits:
     async def _send(self, gathered: list[PendingCommit]) -> None:
         actions = [action for commit in gathered for action in commit.actions]
         try:
-            await self._client.call("dynamodb", "TransactWriteItems", {"TransactItems": actions})
+            await self._transact(actions)
         except ClientError as error:
             await self._sort_out(gathered, error)
         except BaseException as error:
@@ -87,11 +85,13 @@ class GroupCommits:
         refused = _refused(gathered, reasons)
         if refused:
             for commit, code in refused.items():
-                _settle([commit], CommitConflict() if code == CONDITION_FAILED else error)
+                _settle([commit], RecordConflict() if code == CONDITION_FAILED else error)
             again = [commit for commit in gathered if commit not in refused]
+            # At the front and in their order: the others must not overtake commits that were made
+            # earlier.
             self._waiting.extendleft(reversed(again))
         elif reasons or error.is_passing:
-            logger.warning("Executions wait for the database: %s", error)
+            logger.warning("Executions wait until the database accepts their steps: %s", error)
             self._waiting.extendleft(reversed(gathered))
             await asyncio.sleep(REST_SECONDS)
         elif len(gathered) > 1:

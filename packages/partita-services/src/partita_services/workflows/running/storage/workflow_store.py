@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 import msgspec
 
 from partita.client import Client
-from partita.client.record_table import (
+from partita_services.record_table import (
     ABSENT,
     Action,
     Item,
@@ -44,24 +43,28 @@ _encode = msgspec.json.encode
 class WorkflowStore(RecordTable):
     def __init__(self, client: Client, table: str = workflow_table.TABLE) -> None:
         super().__init__(client, workflow_table.table_definition(table))
-        self._commits = GroupCommits(client)
+        self._commits = GroupCommits(self._transact)
         self._definitions: set[str] = set()
         """The digests of the definitions that map runs have stored."""
         self._rests: dict[str, Sequence[Item]] = {}
         """The keys of the further items of long states, by execution."""
 
+    async def _transact(self, actions: list[Action]) -> None:
+        await self.send("TransactWriteItems", {"TransactItems": actions})
+
     # Machines and activities
 
     async def machine(self, name: str) -> MachineRecord | None:
-        return await self.read(workflow_table.MACHINES, name, MachineRecord)
+        return await self.find(workflow_table.MACHINES, name, MachineRecord)
 
     async def activity(self, name: str) -> ActivityRecord | None:
-        return await self.read(workflow_table.ACTIVITIES, name, ActivityRecord)
+        return await self.find(workflow_table.ACTIVITIES, name, ActivityRecord)
 
     async def put_machine(
         self, machine: MachineRecord, *, is_new: bool, version: MachineVersion | None = None
     ) -> None:
-        """Raises Conflict when a new machine exists already, or one to be changed does not."""
+        """Raises RecordConflict when a new machine exists already, or one to be changed does
+        not."""
         definition = machine.definition.encode()
         actions = [
             await self.put(f"definition#{machine.digest}", workflow_table.DEFINITION, definition),
@@ -84,10 +87,10 @@ class WorkflowStore(RecordTable):
             self._definitions.add(machine.digest)
 
     async def version(self, machine: str, number: int) -> MachineVersion | None:
-        return await self.read(versions_of(machine), version_sort(number), MachineVersion)
+        return await self.find(versions_of(machine), version_sort(number), MachineVersion)
 
     async def alias(self, machine: str, name: str) -> MachineAlias | None:
-        return await self.read(aliases_of(machine), name, MachineAlias)
+        return await self.find(aliases_of(machine), name, MachineAlias)
 
     async def put_alias(self, machine: str, alias: MachineAlias, *, is_new: bool) -> None:
         record, condition = _encode(alias), _expected(is_new)
@@ -111,13 +114,15 @@ class WorkflowStore(RecordTable):
         return (await self.record(item)).decode()
 
     async def execution(self, arn: str) -> ExecutionRecord | None:
-        return await self.read(arn, workflow_table.EXECUTION, ExecutionRecord)
+        return await self.find(arn, workflow_table.EXECUTION, ExecutionRecord)
 
     async def begin(self, execution: ExecutionRecord, step: ExecutionStep) -> None:
-        """Store a new execution. Raises Conflict when the name is taken."""
+        """Store a new execution. Raises RecordConflict when the name is taken."""
+        # Express executions are stored only while they run, so that they can be resumed.
         if execution.type == EXPRESS and execution.status != RUNNING:
             return
         actions = [await self._put_execution(execution, step.event_count, ABSENT)]
+        # A failed execution keeps its state, from which it can be redriven.
         if execution.status != SUCCEEDED:
             actions.append(await self._put_state(execution, 1, step))
         await self._commits.commit([*actions, *await self._put_events(execution, step)])
@@ -125,7 +130,7 @@ class WorkflowStore(RecordTable):
     async def advance(self, execution: ExecutionRecord, revision: int, step: ExecutionStep) -> None:
         """Store a new state with the events that led to it.
 
-        `revision` is that of the state before. Raises Conflict when it has changed.
+        `revision` is that of the state before. Raises RecordConflict when it has changed.
         """
         before = self._rests.get(execution.arn, [])
         state = await self._put_state(
@@ -148,7 +153,7 @@ class WorkflowStore(RecordTable):
         await self.delete_all(self._rests.pop(execution.arn, []))
 
     async def resume(self, execution: ExecutionRecord, revision: int, step: ExecutionStep) -> None:
-        """Store that a redriven execution runs again. Raises Conflict when it is running
+        """Store that a redriven execution runs again. Raises RecordConflict when it is running
         already."""
         before = self._rests.get(execution.arn, [])
         actions = [
@@ -207,7 +212,7 @@ class WorkflowStore(RecordTable):
         await self._commits.commit([await self.put(run.execution_arn, sort, _encode(run))])
 
     async def map_run(self, execution_arn: str, arn: str) -> MapRun | None:
-        return await self.read(execution_arn, f"{workflow_table.MAP_RUN}{arn}", MapRun)
+        return await self.find(execution_arn, f"{workflow_table.MAP_RUN}{arn}", MapRun)
 
     async def map_runs(self, execution_arn: str) -> list[MapRun]:
         condition = "pk = :pk AND begins_with(sk, :prefix)"
@@ -223,15 +228,6 @@ class WorkflowStore(RecordTable):
         await self._commits.commit(
             [await self.put(workflow_table.DELAYED, message.id, _encode(message))]
         )
-
-    async def remove_delayed_message(self, id: str) -> None:
-        item = await self.get(workflow_table.DELAYED, id)
-        if item is not None:
-            await self.remove(workflow_table.DELAYED, id)
-            await self.delete_all(rest_keys(item))
-
-    async def delayed_messages(self) -> list[DelayedMessage]:
-        return (await self.page(workflow_table.DELAYED, DelayedMessage, sys.maxsize))[0]
 
     # Histories
 
@@ -276,8 +272,8 @@ class WorkflowStore(RecordTable):
         deletion that is cut short can be found and continued."""
         await self._remove_executions(machine)
         for partition in (versions_of(machine), aliases_of(machine)):
-            await self.delete_all(await self.keys(partition))
-        await self.remove(workflow_table.MACHINES, machine)
+            await self.erase_all(partition)
+        await self.erase(workflow_table.MACHINES, machine)
 
     async def _remove_executions(self, machine: str) -> None:
         request = query("machine = :machine", {":machine": machine})

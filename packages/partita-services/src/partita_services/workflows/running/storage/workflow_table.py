@@ -18,8 +18,8 @@ from __future__ import annotations
 from typing import Any
 
 from partita.client.aws_services import WORKFLOWS_TABLE
-from partita.client.record_table import Item, definition, key_schema
 from partita.foundation.service_limits import MB
+from partita_services.record_table import Item, definition, key_schema
 
 TABLE = WORKFLOWS_TABLE
 STARTS, RUNNING = "starts", "running"
@@ -56,6 +56,7 @@ def history_sort(first_id: int) -> str:
 
 
 def started_sort(started_at: float, name: str) -> str:
+    # Of fixed width, because the keys of the index are sorted as text.
     return f"{started_at:017.6f}#{name}"
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from partita_services.workflows.language import StartTask, TaskStarted
 
 POLL_SECONDS = 60.0
-"""How long a worker waits for a task. (API reference, GetActivityTask)"""
+"""A worker waits this long for a task. (API reference, GetActivityTask)"""
 
 
 @dataclass(slots=True, eq=False)
@@ -48,6 +48,7 @@ class Activities:
     async def take(self, name: str, worker_name: str | None, seconds: float) -> StartTask | None:
         """A task for a worker; None when none was offered for `seconds`."""
         while (offer := await self._next(name, seconds)) is not None:
+            # It is done when the task was cancelled while its offer was in the queue.
             if not offer.taken.done():
                 offer.taken.set_result(worker_name)
                 return offer.task
@@ -59,6 +60,8 @@ class Activities:
         worker: asyncio.Future[TaskOffer | None] = asyncio.get_running_loop().create_future()
         workers = self._workers[name]
         workers.append(worker)
+        # Not `wait_for`, which cancels the future on a timeout: an offer that arrives just then
+        # would be lost.
         await asyncio.wait([worker], timeout=seconds)
         if worker.done():
             return worker.result()

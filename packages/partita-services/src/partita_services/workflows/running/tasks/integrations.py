@@ -59,7 +59,7 @@ SDK_SERVICES = {
 
 
 class ServerAbilities(NamedTuple):
-    """What this server can do for tasks."""
+    """The operations and stand-ins with which this server can do tasks."""
 
     operations: frozenset[str] | None = None
     """The operations that the server implements, by their names in its registry; None when they are

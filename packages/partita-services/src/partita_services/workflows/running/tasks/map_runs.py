@@ -47,7 +47,7 @@ from partita_services.workflows.running.tasks.services.s3_objects import S3Bucke
 CONCURRENCY_MAX = 100
 """The maximum of one map run, whatever its MaxConcurrency."""
 CHANGEABLE = ("concurrency", "tolerated_count", "tolerated_percentage")
-"""What UpdateMapRun may change."""
+"""The limits that UpdateMapRun may change."""
 RESULT_WRITER_FAILED = "States.ResultWriterFailed"
 
 
@@ -125,6 +125,7 @@ class MapRuns:
         """Run a map run and report its outcome. Raises StateError when it fails."""
         assert self.children is not None
         parent, definition = self.children.definition_of(execution_arn)
+        # Before anything runs: results that cannot be written would make all the work useless.
         await self._check_writer(task, role)
         try:
             items, content = await self._items(task, role)
@@ -205,6 +206,8 @@ class MapRuns:
 
         async def run(number: int) -> None:
             async with turns:
+                # The same name after a restart, so that the execution is found and not started
+                # twice.
                 name = str(uuid.uuid5(uuid.NAMESPACE_URL, f"{task.input['mapRunArn']} {number}"))
                 assert self.children is not None
                 _count(map_run, sizes[number], "running", 1)

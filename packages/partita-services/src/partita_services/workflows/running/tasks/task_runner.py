@@ -128,11 +128,14 @@ class TaskRunner:
             try:
                 output = await self._answer(integration, task, execution_arn, role)
             except StateError as error:
+                # Both happenings become one step, so they cost one transaction.
                 report(started, TaskFailed(task.id, error.error, error.cause))
                 return
             if not integration.pattern:
                 report(started, TaskSucceeded(task.id, output))
                 return
+            # This has to be durable before anybody waits for the outcome. After a kill, the task is
+            # not submitted again.
             await note(started, TaskSubmitted(task.id, output))
         else:
             output = task.submitted
@@ -363,7 +366,7 @@ def _machine_of(execution_arn: str) -> str:
 
 
 def _metadata() -> dict[str, Any]:
-    """What optimized integrations add to the answer of a service."""
+    """Returns the members that optimized integrations add to the answer of a service."""
     return {
         "SdkHttpMetadata": {"HttpStatusCode": 200},
         "SdkResponseMetadata": {"RequestId": str(uuid.uuid4())},

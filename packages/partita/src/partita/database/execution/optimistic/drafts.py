@@ -19,7 +19,7 @@ from typing import Final, Generic, TypeVar
 from partita.database.logs.change_log import change_log_layout as change_layout
 from partita.database.logs.change_log.change_records import logged_later
 from partita.database.operations.operation_context import ReadContext, Request, WriteContext
-from partita.database.storage.engine import Reader
+from partita.database.storage.engine import ConflictDetected, Reader
 from partita.database.storage.write_batch import WriteBatch
 from partita.database.tables import table_layout
 from partita.database.tables.table_statistics import moved_statistics
@@ -30,17 +30,13 @@ Seen = TypeVar("Seen")
 NOT_COMPARED: Final = (table_layout.STATISTICS, change_layout.SEQUENCES)
 
 
-class ConflictDetected(Exception):
-    """Raised when something that a draft has read was changed: it has to be decided again."""
-
-
 class Draft(Generic[Seen]):
-    """What one run of a write has read, and what it changes."""
+    """The read set and the write set of one run of a request."""
 
     def __init__(self) -> None:
         self.checks: dict[bytes, Seen] = {}
-        """The part of the read set that must be unchanged: a value or a version for each key, also
-        for keys that did not exist."""
+        """The part of the read set that must be unchanged: the value or version of each key, or its
+        absence."""
         self.figures: dict[bytes, bytes | None] = {}
         """The part that is not compared: counts and sequence numbers as this run saw them."""
         self.changes: dict[bytes, bytes | None] = {}
@@ -55,9 +51,9 @@ class ValueDraft(Draft[bytes | None]):
         self.answer: bytes | DynamoDBError = b""
         self.is_read_only = False
         self.free: set[bytes] = set()
-        """Items that were not part of a transaction under way."""
+        """Items that were read and were not held by a transaction in progress."""
         self.holds: list[bytes] = []
-        """Items that become part of one."""
+        """Items that are held until the draft is committed, because it is a transaction."""
 
     def note(self, key: bytes, value: bytes | None) -> None:
         """Add a value to the read set."""
@@ -67,12 +63,12 @@ class ValueDraft(Draft[bytes | None]):
             self.checks[key] = value
 
     def run_read(self, context: ReadContext, request: Request) -> bytes:
-        """The handler of a read: confirms the answer, or raises Overtaken."""
+        """The handler of a read: confirms the answer, or raises ConflictDetected."""
         self.check(context.snapshot)
         return self._answered()
 
     def run_write(self, context: WriteContext, request: Request) -> bytes:
-        """The handler of a write: applies the draft, or raises Overtaken."""
+        """The handler of a write: applies the draft, or raises ConflictDetected."""
         self.apply(context.write_batch)
         return self._answered()
 
@@ -82,15 +78,18 @@ class ValueDraft(Draft[bytes | None]):
         return self.answer
 
     def check(self, reader: Reader) -> None:
-        for key, value in self.checks.items():
-            if reader.get(key) != value:
-                raise ConflictDetected
+        """Raise ConflictDetected if anything that is compared has changed."""
+        changed = {key for key, value in self.checks.items() if reader.get(key) != value}
+        if changed:
+            raise ConflictDetected(changed)
 
     def apply(self, write_batch: WriteBatch) -> None:
-        """Record this draft in a write batch as if it had been decided now; raises Overtaken."""
+        """Record this draft in a write batch as if it had been decided now; raises
+        ConflictDetected."""
         self.check(write_batch)
-        if any(write_batch.is_held(key) for key in self.free):
-            raise ConflictDetected
+        held = {key for key in self.free if write_batch.is_held(key)}
+        if held:
+            raise ConflictDetected(held)
         advanced = self._sequences_advanced(write_batch)
         for key, value in self.changes.items():
             space = key[:1]
@@ -111,7 +110,7 @@ class ValueDraft(Draft[bytes | None]):
             write_batch.hold(key)
 
     def _sequences_advanced(self, write_batch: WriteBatch) -> dict[bytes, int]:
-        """By how much the sequence number of each stream has advanced since this draft read it."""
+        """The advance of each stream's sequence number since this draft read it."""
         return {
             change_layout.stream_of(key): _sequence(write_batch.get(key))
             - _sequence(self.figures[key])

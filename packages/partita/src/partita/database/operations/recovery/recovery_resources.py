@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 
 from partita.database.operations.control_plane.tables.table_descriptions import rounded
 from partita.database.operations.operation_context import DatabaseService, Request, table_name
-from partita.database.recovery.recovery_bases import RecoveryContext
+from partita.database.recovery.recovery_context import RecoveryContext
 from partita.database.recovery.recovery_records import (
     BackupRecord,
     BulkPutRecord,

@@ -1,1 +1,1 @@
-"""TODO: what this package is for."""
+"""Exports to buckets, imports and bulk puts from them; a bucket is on S3 or a folder."""

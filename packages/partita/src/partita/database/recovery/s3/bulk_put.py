@@ -24,7 +24,7 @@ from partita.database.capacity.capacity_units import write_units
 from partita.database.expressions.condition import compile_condition
 from partita.database.item.attribute_values import normalize_item
 from partita.database.recovery import recovery_stages
-from partita.database.recovery.recovery_bases import COMMITTED, RecoveryContext, Task
+from partita.database.recovery.recovery_context import COMMITTED, RecoveryContext, Task
 from partita.database.recovery.recovery_records import (
     CANCELLED,
     CANCELLING,

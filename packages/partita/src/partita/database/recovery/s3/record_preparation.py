@@ -172,6 +172,7 @@ class PreparationProcess:
 class _Process:
     def __init__(self) -> None:
         self._connection, theirs = socketpair()
+        # -P keeps the current folder out of sys.path, where a file of the user could shadow ours.
         command = [sys.executable, "-P", "-m", __name__]
         try:
             self.popen = subprocess.Popen(command, stdin=theirs.fileno())

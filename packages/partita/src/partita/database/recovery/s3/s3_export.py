@@ -20,7 +20,7 @@ from zlib_ng import zlib_ng
 
 from partita.database.recovery import recovery_stages
 from partita.database.recovery.chunk_manifests import ChunkManifest
-from partita.database.recovery.recovery_bases import RecoveryContext, Task, load_past_manifest
+from partita.database.recovery.recovery_context import RecoveryContext, Task, load_past_manifest
 from partita.database.recovery.recovery_records import COMPLETED, FAILED, ExportRecord
 from partita.database.recovery.recovery_stages import RecoveryStage
 from partita.database.recovery.s3.export_filter import ExportFilter

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from partita.database.recovery import recovery_stages
 from partita.database.recovery.item_loader import ItemLoader
-from partita.database.recovery.recovery_bases import RecoveryContext, Task, finish_loading
+from partita.database.recovery.recovery_context import RecoveryContext, Task, finish_loading
 from partita.database.recovery.recovery_records import COMPLETED, FAILED, ImportRecord
 from partita.database.recovery.recovery_stages import RecoveryStage
 from partita.database.recovery.s3.import_formats import open_object

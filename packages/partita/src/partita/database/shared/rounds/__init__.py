@@ -1,1 +1,1 @@
-"""Requests that wait are run together: what they need is fetched for all, and written for all."""
+"""Rounds: waiting requests are run together, over one fetch, and their writes share a commit."""

@@ -1,7 +1,7 @@
-"""Hot keys: those at which servers have overtaken each other of late.
+"""Contended keys: those on which writes of several servers have conflicted lately.
 
-Who writes to one locks its row first, and waits for its turn: deciding again and again would help
-nobody.
+A write to a contended key locks its row first and waits for its turn; otherwise the servers would
+keep deciding the same writes again.
 """
 
 from __future__ import annotations
@@ -11,26 +11,26 @@ from typing import Final
 
 from partita.foundation.clock import Stopwatch, system_stopwatch
 
-HOT_SECONDS: Final = 5.0
-HOT_KEYS_MAX: Final = 10_000
+CONTENDED_SECONDS: Final = 5.0
+CONTENDED_KEYS_MAX: Final = 10_000
 
 
 class ContendedKeys:
     def __init__(self, stopwatch: Stopwatch = system_stopwatch) -> None:
         self._stopwatch = stopwatch
-        self._cold_at: dict[bytes, float] = {}
+        self._calm_at: dict[bytes, float] = {}
 
     def add(self, keys: Iterable[bytes]) -> None:
         now = self._stopwatch()
-        if len(self._cold_at) > HOT_KEYS_MAX:
-            self._cold_at = {key: at for key, at in self._cold_at.items() if at > now}
+        if len(self._calm_at) > CONTENDED_KEYS_MAX:
+            self._calm_at = {key: at for key, at in self._calm_at.items() if at > now}
         for key in keys:
-            self._cold_at[key] = now + HOT_SECONDS
+            self._calm_at[key] = now + CONTENDED_SECONDS
 
     def meets(self, keys: Set[bytes]) -> bool:
-        """Whether one of some keys is hot."""
-        cold_at = self._cold_at
-        if not cold_at or cold_at.keys().isdisjoint(keys):
+        """True if one of the keys is contended."""
+        calm_at = self._calm_at
+        if not calm_at or calm_at.keys().isdisjoint(keys):
             return False
         now = self._stopwatch()
-        return any(cold_at.get(key, now) > now for key in keys)
+        return any(calm_at.get(key, now) > now for key in keys)

@@ -1,7 +1,7 @@
-"""What one round knows of the database, and what its requests have asked for in vain.
+"""The view of a round: the rows and ranges fetched so far, and those that requests were missing.
 
-A value that is not known yet reads as absent and is noted, so that one run of a function notes
-everything it can get at. A run that has noted something does not count.
+A value that was not fetched yet reads as absent and is noted, so that one run of a request notes as
+much as possible. A run that noted something is repeated when the values were fetched.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from partita.database.tables.table_statistics import collection_size_value, stat
 Pair = tuple[bytes, bytes]
 BUCKET_BYTES: Final = 2
 GROWTH: Final = 4
-ASKED_IN_VAIN_MAX: Final = 5000
-"""A search in what is not known may never come to its end."""
+MISSES_MAX: Final = 5000
+"""A loop over values that all read as absent might never end."""
 
 
 @dataclass(slots=True)
 class RangeRead:
-    """The part of a range that is known."""
+    """The part of a range that was fetched so far."""
 
     start: bytes
     stop: bytes
@@ -59,44 +59,45 @@ class RangeRead:
         self.is_complete = is_last
         self.rows_next = min(PAGE_ROWS_MAX, GROWTH * self.rows_next)
         if not (rows or is_last):
-            # A page full of long keys that begin alike: all of them are needed to sort them.
+            # A page of long keys with the same stored prefix: they can be sorted only when all of
+            # them are there.
             self.rows_next, self.bytes_next = GROWTH * self.rows_next, GROWTH * self.bytes_next
 
 
 class MissLimitReached(Exception):
-    """A run has asked for so much in vain that what it does no longer leads anywhere."""
+    """Ends a run that missed 5,000 values; it is repeated when they were fetched."""
 
 
 class FetchedView:
-    """A snapshot in parts: point reads and ranges that were fetched."""
+    """Values and ranges that were fetched, in the form of a snapshot."""
 
     def __init__(self, figures: dict[bytes, bytes] | None = None) -> None:
         self._rows: dict[bytes, StoredRow | None] = {}
         self._ranges: dict[tuple[bytes, bytes, bool], RangeRead] = {}
         self._figures: dict[bytes, bytes] = {} if figures is None else figures
-        """Counts and sequence numbers, as the layouts have them."""
+        """Counts and sequence numbers, encoded as an embedded database stores them."""
         self._collections: dict[bytes, bytes | None] = {}
-        """Sizes of item collections."""
+        """Sizes of item collections, encoded likewise."""
         self._keys: set[bytes] = set()
         self._parts: list[RangeRead] = []
-        self._asked_in_vain = 0
+        self._misses = 0
 
     def begin_run(self) -> None:
-        self._asked_in_vain = 0
+        self._misses = 0
 
-    def foresee(self, keys: Iterable[bytes]) -> None:
-        """Note keys that are going to be asked for."""
+    def prefetch(self, keys: Iterable[bytes]) -> None:
+        """Note keys that will be read."""
         self._keys.update(key for key in keys if key not in self._rows)
 
     @property
-    def is_wanting(self) -> bool:
-        """Whether something was noted that is to be fetched."""
+    def needs_fetch(self) -> bool:
+        """True if something was noted that has to be fetched."""
         return bool(self._keys or self._parts)
 
     @property
-    def is_lacking(self) -> bool:
-        """Whether the run has asked for something that is not known."""
-        return self._asked_in_vain > 0
+    def has_misses(self) -> bool:
+        """True if the current run read something that was not fetched."""
+        return self._misses > 0
 
     def get(self, key: bytes) -> bytes | None:
         if key.startswith(FIGURES):
@@ -120,27 +121,27 @@ class FetchedView:
         return self._rows[key]
 
     def keys(self) -> Set[bytes]:
-        """Of the point reads that are known."""
+        """The keys of all point reads that were fetched."""
         return self._rows.keys()
 
     def version(self, key: bytes) -> int:
-        """Of what is known; ABSENT for what is not there."""
+        """The version of a fetched row; ABSENT if there is no row."""
         row = self._rows.get(key)
         return ABSENT if row is None else row.version
 
     def range(self, start: bytes, stop: bytes, *, reverse: bool = False) -> Iterator[Pair]:
         if start >= stop:
             return
-        found = self._ranges.setdefault((start, stop, reverse), RangeRead(start, stop, reverse))
-        for row in found.rows:
+        part = self._ranges.setdefault((start, stop, reverse), RangeRead(start, stop, reverse))
+        for row in part.rows:
             yield row.key, row.value
-        if not found.is_complete:
-            if found not in self._parts:
-                self._parts.append(found)
-            self._ask_in_vain()
+        if not part.is_complete:
+            if part not in self._parts:
+                self._parts.append(part)
+            self._count_miss()
 
-    def take_wanted(self) -> tuple[FetchPlan, list[RangeRead]]:
-        """What was noted, to be fetched; and the ranges, in the order of their pages."""
+    def take_misses(self) -> tuple[FetchPlan, list[RangeRead]]:
+        """Take what was noted: what to fetch, and the ranges that its pages belong to."""
         keys, parts = self._keys, self._parts
         self._keys, self._parts = set(), []
         counts = {key for key in keys if key.startswith(COUNTED)}
@@ -148,27 +149,27 @@ class FetchedView:
         pages = [part.next_page() for part in parts]
         return FetchPlan(keys - counts - sequences, pages, counts, sequences), parts
 
-    def add(self, wanted: FetchPlan, parts: list[RangeRead], fetched: FetchResult) -> None:
-        self._rows.update(dict.fromkeys(wanted.keys))
+    def add(self, plan: FetchPlan, parts: list[RangeRead], fetched: FetchResult) -> None:
+        self._rows.update(dict.fromkeys(plan.keys))
         self._rows.update((row.key, row) for row in fetched.rows)
         for part, (rows, is_last) in zip(parts, fetched.pages, strict=True):
             part.add(rows, is_last=is_last)
-        for key in wanted.counts:
+        for key in plan.counts:
             items, size = fetched.counts.get(key, (0, 0))
             if key.startswith(table_layout.COLLECTIONS):
                 self._collections[key] = collection_size_value(size)
             else:
                 self._figures[key] = statistics_value(items, size)
-        for key in wanted.sequences:
+        for key in plan.sequences:
             self._figures[key] = change_layout.pack_sequence(fetched.sequences.get(key, 0))
 
     def _note(self, key: bytes) -> None:
         self._keys.add(key)
-        self._ask_in_vain()
+        self._count_miss()
 
-    def _ask_in_vain(self) -> None:
-        self._asked_in_vain += 1
-        if self._asked_in_vain > ASKED_IN_VAIN_MAX:
+    def _count_miss(self) -> None:
+        self._misses += 1
+        if self._misses > MISSES_MAX:
             raise MissLimitReached
 
 
@@ -183,26 +184,27 @@ CATALOG_SPACES: Final = (
     event_layout.STREAMS,
     recovery_layout.RECORDS,
 )
-"""What every server keeps in memory, or decides with: changed under an exclusive lock."""
+"""Rows that every server keeps in memory: they are changed under an exclusive lock."""
 UNSHARED: Final = (*FIGURES, change_layout.CHANGES)
-"""What a draft leaves to its commit: those behind it do not see it."""
+"""Changes that later drafts of a round do not see: the commit adds them up."""
 
 
 class CurrentView:
-    """What the catalog, jobs and reads hold on to: whatever the run under way knows."""
+    """The view that the catalog, jobs and reads refer to: that of the round that is running."""
 
     def __init__(self) -> None:
-        self.known = FetchedView()
+        self.current = FetchedView()
 
     def get(self, key: bytes) -> bytes | None:
-        return self.known.get(key)
+        return self.current.get(key)
 
     def range(self, start: bytes, stop: bytes, *, reverse: bool = False) -> Iterator[Pair]:
-        return self.known.range(start, stop, reverse=reverse)
+        return self.current.range(start, stop, reverse=reverse)
 
 
 def bucket_of(key: bytes) -> int:
-    """What rows are distributed by: the first bits of a partition's hash, or of a log's number."""
+    """The bucket of a row, by which tables are distributed over nodes: the first 15 bits of the
+    hash of its partition key, or 0."""
     space = key[:1]
     if space == table_layout.ITEMS:
         start = table_layout.ITEM_PARTITION_BYTES

@@ -1,7 +1,7 @@
-"""Foresight: the keys that a request will read, as far as its parameters name them.
+"""Predicts the keys that a request will read, from the items that its parameters name.
 
-A hint, no more: what is foreseen is fetched before the request is run, which saves the run that
-would only find out. Whatever else it asks for is fetched as for any other request.
+Predicted keys are fetched before the first run, which saves a run that would only find out that
+they are missing. A prediction is a hint: keys that it misses are fetched after the first run.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ from partita.database.tables.definition.table_catalog import TableCatalog
 from partita.errors import RequestError
 
 Target = tuple[str, Mapping[str, Any]]
-"""The name of a table, and the key of an item or the whole item."""
+"""The name of a table, and an item or its key."""
 Targets = Callable[[Request], Iterator[Target]]
 
 
 def predict_keys(
     catalog: TableCatalog, targets: Targets, request: Request, *, is_write: bool
 ) -> set[bytes]:
-    """All of its keys or none: what is fetched together was there together."""
+    """Returns all predicted keys or none, so that everything is fetched at one moment."""
     keys: set[bytes] = set()
     try:
-        for name, attributes in targets(request):
-            table = catalog.find(table_name(name))
+        for name_or_arn, attributes in targets(request):
+            table = catalog.find(table_name(name_or_arn))
             if table is None:
                 return set()
-            key = normalize_item({one: attributes[one] for one in table.key_names})
+            key = normalize_item({name: attributes[name] for name in table.key_names})
             check_key(table, key)
             keys.add(table_layout.item_key(table, key))
             if is_write and table.local_indexes:
                 keys.add(table_layout.collection_key(table, key))
     except (RequestError, LookupError, TypeError, ValueError, AttributeError):
-        # It will be refused for what is wrong with it when it is run.
+        # An invalid request: the operation will refuse it with the right error.
         return set()
     return keys
 
@@ -51,8 +51,8 @@ def _key(request: Request) -> Iterator[Target]:
 
 
 def _batch_get(request: Request) -> Iterator[Target]:
-    for name, asked in request["RequestItems"].items():
-        for key in asked["Keys"]:
+    for name, keys_and_attributes in request["RequestItems"].items():
+        for key in keys_and_attributes["Keys"]:
             yield name, key
 
 
@@ -79,4 +79,4 @@ TARGETS: Final[Mapping[str, Targets]] = {
     "TransactWriteItems": _transaction,
     "UpdateItem": _key,
 }
-"""By operation, what a request is about."""
+"""The items that a request names, by operation."""

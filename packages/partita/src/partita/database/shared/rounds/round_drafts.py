@@ -1,8 +1,8 @@
-"""Drafts: writes decided on what a round knows, each over the changes of those before it.
+"""Drafts of a round: writes decided on fetched data, each on top of the drafts before it.
 
-A draft notes the versions of what it read, absence included, and whose changes it has seen. What
-every write to a table moves, its counts and the sequence numbers of its change log, is not
-compared: only by how much it moves them is kept.
+A draft notes the versions of the rows that it read, absence included, and which earlier drafts it
+depends on. Counts and the sequence numbers of change logs are not compared; a commit adds by how
+much its drafts change them.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class RoundDraft(Draft[int]):
 
     @property
     def only_shows_progress(self) -> bool:
-        """Whether nothing of the catalog changes but how far something has come: whoever asks
-        for that reads its row."""
+        """True if the only catalog rows in it show the progress of a backup or an import. Such rows
+        are not kept in memory, so that the catalog keeps its version."""
         catalog = [key for key in self.changes if key.startswith(CATALOG_SPACES)]
         return all(key.startswith(PROGRESS) for key in catalog)
 
@@ -51,26 +51,26 @@ class RoundDraft(Draft[int]):
 
 
 class RoundState(LatestState):
-    """Everything decided so far in a round, over what it knows."""
+    """The state after all drafts of a round so far, over fetched data."""
 
-    def __init__(self, clock: Clock, known: FetchedView, *, reads_sequences: bool = False) -> None:
+    def __init__(self, clock: Clock, view: FetchedView, *, reads_sequences: bool = False) -> None:
         super().__init__(clock)
-        self._known = known
+        self._view = view
         self._reads_sequences = reads_sequences
         self._changes: dict[bytes, bytes | None] = {}
         self._authors: dict[bytes, RoundDraft] = {}
         self._draft = RoundDraft()
-        self._held: Set[bytes] = frozenset()
+        self._conflicting_items: Set[bytes] = frozenset()
 
-    def begin(self, held: Set[bytes]) -> WriteBatch:
-        """`held` are the items that others write whenever this write is decided."""
+    def begin(self, conflicting_items: Set[bytes] = frozenset()) -> WriteBatch:
+        """Begin a draft. `conflicting_items` are those of its `SharedRequest`."""
         self._draft = RoundDraft()
-        self._held = held
+        self._conflicting_items = conflicting_items
         return WriteBatch(self)
 
     def end(self, write_batch: WriteBatch | None) -> RoundDraft:
-        """The draft that has come of a write batch, which counts for those behind it; none of a
-        write that was refused."""
+        """End a draft. The changes of its write batch are seen by the drafts after it; a write that
+        was refused has no write batch, and changes nothing."""
         draft = self._draft
         if write_batch is not None:
             draft.changes = write_batch.changes
@@ -83,25 +83,25 @@ class RoundState(LatestState):
     def get(self, key: bytes) -> bytes | None:
         draft = self._draft
         if key.startswith(COUNTED):
-            draft.figures[key] = value = self._known.figure(key)
+            draft.figures[key] = value = self._view.figure(key)
             return value
         if key.startswith(change_layout.SEQUENCES):
-            value = self._known.figure(key) if self._reads_sequences else None
+            value = self._view.figure(key) if self._reads_sequences else None
             draft.figures[key] = value
             return value
         if key in self._changes:
             draft.rests_on.add(self._authors[key])
             return self._changes[key]
-        row = self._known.row(key)
-        draft.checks[key] = self._known.version(key)
+        row = self._view.row(key)
+        draft.checks[key] = self._view.version(key)
         return None if row is None else row.value
 
     def is_held(self, key: bytes) -> bool:
-        return key in self._held
+        return key in self._conflicting_items
 
 
 def conflicting_drafts(drafts: Iterable[RoundDraft], keys: set[bytes]) -> set[RoundDraft]:
-    """The drafts that rest on keys which have changed, and those that rest on these."""
+    """The drafts that touch changed keys, and those that depend on such drafts."""
     lost: set[RoundDraft] = set()
     for draft in drafts:
         if draft.touches(keys) or not lost.isdisjoint(draft.rests_on):
@@ -112,9 +112,9 @@ def conflicting_drafts(drafts: Iterable[RoundDraft], keys: set[bytes]) -> set[Ro
 def add_draft(
     plan: CommitPlan, draft: RoundDraft, followed: Container[bytes], *, is_exclusive: bool = False
 ) -> None:
-    """Add a draft to a commit, behind those that were decided before it.
+    """Add a draft to a commit, after the drafts that were decided before it.
 
-    `followed` are the prefixes of items whose changes are kept for recovery.
+    `followed` are the prefixes of items whose changes are logged for recovery.
     """
     plan.checks.update(draft.checks)
     logged = _logged_so_far(plan)
@@ -153,7 +153,7 @@ def _add_collection_size(
 
 
 def _add_leftover(plan: CommitPlan, prefix: bytes) -> None:
-    """What lies under a prefix in the tables of figures goes with the last of its rows."""
+    """Counts and sequence numbers under a prefix are removed with the last of its rows."""
     if prefix.startswith(COUNTED):
         plan.removed_counts.append((prefix, prefix_end(prefix)))
     elif prefix.startswith(change_layout.SEQUENCES):

@@ -1,4 +1,4 @@
-"""Lanes: requests that wait for one kind of round, and the rounds that take them."""
+"""A queue of requests that wait for one kind of round, and the rounds that take them."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ logger = logging.getLogger(__name__)
 
 REQUESTS_PER_ROUND_MAX: Final = 256
 GATHER_SECONDS: Final = 0.001
-"""How long a round waits for others to join it, while one is under way."""
+"""How long a round waits for more requests, while another round is under way."""
 
 
 class RoundQueue:
-    """Requests that wait, and the rounds that take them."""
+    """Requests that wait for one kind of round; starts rounds, up to a number at a time."""
 
     def __init__(
         self,
@@ -40,7 +40,8 @@ class RoundQueue:
         self._schedule()
 
     def take(self, fits: Callable[[SharedRequest], bool]) -> list[SharedRequest]:
-        """Those of the first that wait which fit into a round that is under way."""
+        """Take requests that fit into a round that is under way, out of those that the next round
+        would take."""
         first = self.waiting[: self._requests_max]
         taken = [request for request in first if fits(request)]
         self.waiting = [
@@ -61,6 +62,7 @@ class RoundQueue:
             self._is_scheduled = True
             loop = asyncio.get_running_loop()
             if self._rounds:
+                # Others gather meanwhile, and share the round trips of the next round.
                 loop.call_later(GATHER_SECONDS, self._start)
             else:
                 loop.call_soon(self._start)
@@ -70,11 +72,14 @@ class RoundQueue:
         if self._is_stopped or not self.waiting or len(self._rounds) >= self._rounds_max:
             return
         first = self.waiting[0]
+        # A commit checks one lease at most: requests that depend on different leases are not mixed.
         if first.lease is not None:
             taken = 1
         else:
             others = (
-                n for n, one in enumerate(self.waiting) if one.lease or one.fence != first.fence
+                n
+                for n, request in enumerate(self.waiting)
+                if request.lease or request.fence != first.fence
             )
             taken = min(next(others, len(self.waiting)), self._requests_max)
         requests, self.waiting = self.waiting[:taken], self.waiting[taken:]
@@ -87,11 +92,12 @@ class RoundQueue:
         self._schedule()
 
     async def _guarded(self, requests: list[SharedRequest]) -> None:
-        """Whatever happens, everybody who waits hears of it; rounds take out who was answered."""
+        """Run a round, and refuse the requests that it leaves unanswered if it fails. A round
+        removes a request from the list when it has answered it."""
         try:
             await self._run(requests)
         except (StorageError, OutcomeUnknown):
-            # An operator has heard of it from the connections.
+            # The connection pool has logged it.
             self._refuse(requests)
         except Exception:
             logger.exception("A round failed.")

@@ -1,7 +1,7 @@
-"""Running requests over what is known, and fetching what they lack.
+"""Runs requests over fetched data, and fetches what they were missing.
 
-A run that lacks something does not count. All runs happen on one thread; only PostgreSQL is waited
-for.
+The outcome of a run that missed something is dropped; the request is run again. All runs happen on
+one thread, which never waits except for PostgreSQL.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from partita.database.storage.engine import prefix_end
 from partita.database.storage.postgresql.batch_fetch import fetch
 from partita.database.storage.postgresql.heartbeat import STALE_SECONDS, beat
 from partita.database.storage.postgresql.postgresql_pool import PostgresqlPool
-from partita.database.storage.postgresql.trip_plans import FetchPlan
+from partita.database.storage.postgresql.trip_plans import FetchPlan, FetchResult
 from partita.database.tables import table_layout
 from partita.database.tables.stored_item import NO_LIMIT, decoding_budget
 from partita.errors import RequestError, StorageError
@@ -33,7 +33,7 @@ CATALOG_PREFIXES: Final = (table_layout.CATALOG, event_layout.STREAMS, recovery_
 
 
 class RoundDependencies(NamedTuple):
-    """What rounds are run over, and for."""
+    """Parts of a shared database that its rounds use."""
 
     connections: PostgresqlPool
     view: CurrentView
@@ -44,85 +44,86 @@ class RoundDependencies(NamedTuple):
 
 
 class RoundRunner:
-    def __init__(self, surroundings: RoundDependencies) -> None:
-        self._connections = surroundings.connections
-        self._view = surroundings.view
-        self._ledger = surroundings.ledger
-        self._clock = surroundings.clock
-        self._reload_catalog = surroundings.reload_catalog
-        self._replica = surroundings.replica
+    def __init__(self, dependencies: RoundDependencies) -> None:
+        self._connections = dependencies.connections
+        self._view = dependencies.view
+        self._ledger = dependencies.ledger
+        self._clock = dependencies.clock
+        self._reload_catalog = dependencies.reload_catalog
+        self._replica = dependencies.replica
         self._now: float | None = None
-        self._held: Set[bytes] = frozenset()
+        self._conflicting_items: Set[bytes] = frozenset()
         self.catalog_version = 0
         self.schema_version = 0
-        self._ledger.is_lacking = lambda: self._view.known.is_lacking
+        self._ledger.has_misses = lambda: self._view.current.has_misses
 
     def clock(self) -> float:
-        """The time of the request that is being run, or else now."""
+        """The time of the request that is being run, or the present time outside of a run."""
         return self._clock() if self._now is None else self._now
 
     def is_held(self, key: bytes) -> bool:
-        """Whether the transaction that is being run has waited too long for who writes an item."""
-        return key in self._held
+        """True for an item that the running transaction must report a conflict on."""
+        return key in self._conflicting_items
 
     async def load_catalog(self) -> None:
         async with self._connections.one() as connection:
             await self._load_catalog(connection)
 
     async def refresh_catalog(self, connection: AsyncConnection[Any]) -> None:
-        """For what looks at the catalog before any request does: rights, and pages."""
+        """Load the catalog if it has changed: rights and pages look at it outside of rounds."""
         await self._fetch(connection, FetchedView(), self.catalog_version)
         if self._replica is not None:
             await self._refresh_replica(self._replica)
 
-    async def _fetch_foreseen(
+    async def _fetch_predicted(
         self,
         connection: AsyncConnection[Any],
-        known: FetchedView,
+        view: FetchedView,
         requests: Iterable[SharedRequest],
     ) -> bool:
-        """Fetch what requests are known to need before they are run; whether anything was fetched
-        since they came, with the catalog that they will be run with."""
+        """Fetch the predicted keys of requests before they are run. Returns True if something was
+        fetched and the catalog is up to date."""
         for request in requests:
-            known.foresee(request.foreseen)
-        return known.is_wanting and await self._fetch(connection, known, self.catalog_version)
+            view.prefetch(request.predicted_keys)
+        return view.needs_fetch and await self._fetch(connection, view, self.catalog_version)
 
     def _run(
-        self, request: SharedRequest, known: FetchedView, function: Callable[[], Any] | None
+        self, request: SharedRequest, view: FetchedView, function: Callable[[], Any] | None
     ) -> Any:
-        """The outcome of a function, or None when it lacks something."""
+        """The outcome of a run: a value or an exception; None if it missed something."""
         assert function is not None
-        known.begin_run()
-        before, self._view.known = self._view.known, known
-        self._now, self._held = request.now, request.held
+        view.begin_run()
+        before, self._view.current = self._view.current, view
+        self._now, self._conflicting_items = request.now, request.conflicting_items
         self._ledger.begin(request)
         decoding_budget.bytes_left = NO_LIMIT
         outcome: Any
         try:
             outcome = function()
         except RequestError as error:
+            # Its traceback would keep this frame, and with it the whole request, in memory.
             outcome = error.with_traceback(None)
             outcome.__context__ = None
         except Exception as error:
-            # What lacks a value may stumble over it.
+            # Missing values read as absent, so that even an impossible state may be met.
             outcome = error
         finally:
-            self._now, self._held = None, frozenset()
+            self._now, self._conflicting_items = None, frozenset()
             self._ledger.end()
-            self._view.known = before
-        return None if known.is_lacking else outcome
+            self._view.current = before
+        return None if view.has_misses else outcome
 
     async def _fetch(
-        self, connection: AsyncConnection[Any], known: FetchedView, version: int
+        self, connection: AsyncConnection[Any], view: FetchedView, version: int
     ) -> bool:
-        """Fetch what is lacking; whether the catalog still is that of a version."""
-        wanted, parts = known.take_wanted()
+        """Fetch what was missing. Returns True if the catalog still has the given version."""
         asked_at = self._clock()
-        fetched = await fetch(connection, wanted, bucket_of)
-        known.add(wanted, parts, fetched)
+        fetched = await fetch_misses(connection, view)
         self.schema_version = fetched.schema_version
         if self._replica is not None:
             self._replica.note_primary(fetched, asked_at)
+        # A former primary may still answer. Its commits wait for a standby that is gone, so that
+        # moving the heartbeat fails there.
         if fetched.beat_age_seconds > STALE_SECONDS and is_idle(connection):
             await beat(connection)
         if fetched.catalog_version != self.catalog_version:
@@ -130,7 +131,7 @@ class RoundRunner:
         return fetched.catalog_version == version
 
     async def _refresh_replica(self, replica: ReadReplica) -> None:
-        """How far behind it is, for those who look at it and for those who would ask it."""
+        """Measure how far the replica is behind, for the metrics and for the next reads."""
         try:
             async with replica.connections.one() as connection:
                 replica.note(await fetch(connection, NOTHING, bucket_of))
@@ -138,29 +139,36 @@ class RoundRunner:
             replica.lag_seconds = math.inf
 
     async def _load_catalog(self, connection: AsyncConnection[Any]) -> None:
-        """Read the catalog into memory, all at once when everything of it is there."""
-        known, version = FetchedView(), 0
+        """Read the catalog into memory; it is replaced only when all of it was fetched."""
+        view, version = FetchedView(), 0
         while True:
-            known.begin_run()
+            view.begin_run()
             for prefix in CATALOG_PREFIXES:
-                for _ in known.range(prefix, prefix_end(prefix)):
+                for _ in view.range(prefix, prefix_end(prefix)):
                     pass
-            if not known.is_lacking:
+            if not view.has_misses:
                 break
-            wanted, parts = known.take_wanted()
-            fetched = await fetch(connection, wanted, bucket_of)
-            known.add(wanted, parts, fetched)
+            fetched = await fetch_misses(connection, view)
             if version != fetched.catalog_version:
-                # It may have changed while it was read: from the beginning.
-                known, version = FetchedView(), fetched.catalog_version
-        before, self._view.known = self._view.known, known
+                # It changed while it was read: start again.
+                view, version = FetchedView(), fetched.catalog_version
+        before, self._view.current = self._view.current, view
         try:
             self._reload_catalog()
         finally:
-            self._view.known = before
+            self._view.current = before
         self.catalog_version = version
 
 
+async def fetch_misses(connection: AsyncConnection[Any], view: FetchedView) -> FetchResult:
+    """Fetch everything that a view has noted, in one round trip."""
+    plan, parts = view.take_misses()
+    fetched = await fetch(connection, plan, bucket_of)
+    view.add(plan, parts, fetched)
+    return fetched
+
+
 def is_idle(connection: AsyncConnection[Any]) -> bool:
-    """Outside of a transaction, whose commit shows by itself that the primary is one."""
+    """True outside of a transaction. Inside of one, its commit proves that the primary still is
+    the primary, so that no heartbeat is needed."""
     return connection.info.transaction_status == TransactionStatus.IDLE

@@ -1,4 +1,7 @@
-"""A request of a shared database, from its arrival to its answer, however often it is run."""
+"""A request to a shared database, from its arrival to its answer.
+
+It may be run many times; its time is fixed, and it is charged once.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,16 @@ Done = Callable[[Any], None]
 
 class SharedRequest:
     __slots__ = (
-        *("charged", "done", "foreseen", "held", "is_transaction", "lease", "now", "read"),
+        *(
+            "charged",
+            "done",
+            "predicted_keys",
+            "conflicting_items",
+            "is_transaction",
+            "lease",
+            "now",
+            "read",
+        ),
         *("fence", "is_old", "session", "write"),
     )
 
@@ -31,47 +43,48 @@ class SharedRequest:
         read: Callable[[], Any] | None = None,
         write: Callable[[WriteBatch], Any] | None = None,
         lease: FencingLease | None = None,
-        foreseen: Set[bytes] = frozenset(),
+        predicted_keys: Set[bytes] = frozenset(),
         *,
         is_transaction: bool = False,
         session: ClientSession | None = None,
         fence: FencingLease | None = None,
     ) -> None:
         self.now = now
-        """Time stands still for a request."""
+        """The time at which every run of the request happens."""
         self.done = done
         self.read = read
         self.write = write
         self.lease = lease
-        """Of background work, which only counts while this server leads."""
-        self.foreseen = foreseen
-        """Keys that it will read, as far as they are known before it is run."""
+        """Background work is committed only while this server holds this lease."""
+        self.predicted_keys = predicted_keys
+        """Keys that are fetched before the first run."""
         self.is_transaction = is_transaction
-        """Of a read: whether all that it reads has to be there at one moment."""
+        """True for a read that needs everything from one moment."""
         self.fence = fence
-        """Of what a companion writes, which only counts while its server leads."""
+        """A companion's write is committed only while its server holds this lease."""
         self.is_old = False
-        """Whether a replica has answered it."""
+        """True once a replica has answered it."""
         self.session = session
-        """Of a read that a replica may answer: what the client has seen so far."""
-        self.held: Set[bytes] = frozenset()
-        """Items for which it has been overtaken for too long: it conflicts with who writes them."""
+        """The newest state that the client has read; None for a read that must not be old."""
+        self.conflicting_items: Set[bytes] = frozenset()
+        """Items that others kept changing while this transaction was decided: the next run fails
+        with a TransactionConflict on them."""
         self.charged = ChargedOnce()
 
     @property
     def is_free(self) -> bool:
-        """Whether it counts whoever leads."""
+        """True if it does not depend on which server leads."""
         return self.lease is None and self.fence is None
 
 
 class RequestLedger(Ledger):
-    """Charges are paid once, in the first run that lacks nothing up to there."""
+    """Charges a request once, in the first run that has fetched everything it read so far."""
 
     def __init__(self, clock: Clock, mode: str) -> None:
         super().__init__(clock, mode)
-        self.is_lacking: Callable[[], bool] = bool
+        self.has_misses: Callable[[], bool] = bool
         self._charged: ChargedOnce | None = None
-        """None outside of a run, where everything is charged at once."""
+        """The charges of the request that is running; None outside of a run."""
 
     def begin(self, request: SharedRequest) -> None:
         self._charged = request.charged
@@ -87,20 +100,24 @@ class RequestLedger(Ledger):
 
     def admit_all(self, groups: Sequence[Sequence[Charge]]) -> list[ThrottlingReason | None]:
         admit_all = super().admit_all
-        paid: list[ThrottlingReason | None] = self.once(
+        refusals: list[ThrottlingReason | None] = self.once(
             lambda: admit_all(groups), [None] * len(groups)
         )
-        return paid
+        return refusals
 
-    def once(self, pay: Callable[[], Any], unknown: Any) -> Any:
-        """What has come of a payment, now or in an earlier run; `unknown` while something lacks."""
+    def once(self, charge: Callable[[], Any], unknown: Any) -> Any:
+        """Charges now, or returns what this charge came to in an earlier run.
+
+        A run that has read a missing value is going to be repeated: it is not charged, and goes on
+        with `unknown`.
+        """
         if self._charged is None:
-            return pay()
-        return unknown if self.is_lacking() else self._charged.once(pay)
+            return charge()
+        return unknown if self.has_misses() else self._charged.once(charge)
 
 
 class RequestThroughput(ShardThroughput):
-    """What shards take and give is paid in the same way."""
+    """Throughput of shards, which is charged in the same way."""
 
     def __init__(self, clock: Clock, ledger: RequestLedger) -> None:
         super().__init__(clock)

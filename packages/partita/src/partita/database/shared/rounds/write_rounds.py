@@ -1,7 +1,8 @@
-"""Rounds: requests that wait are run together, over what all of them ask for.
+"""Rounds of writes: waiting requests are decided together, over one fetch, and share a commit.
 
-Reads (`reading.py`) and writes have rounds of their own, a few at a time. What changes the catalog
-is decided under an exclusive lock, alone.
+A round fetches what its requests read, decides them one after the other, and commits their drafts
+in one transaction that checks the versions of all rows read. Drafts that conflict are decided again
+in a later round. A request that changes the catalog is decided alone, under an exclusive lock.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ from partita.database.shared.rounds.round_drafts import (
 from partita.database.shared.rounds.round_queue import RoundQueue
 from partita.database.shared.rounds.round_runner import RoundDependencies, is_idle
 from partita.database.shared.rounds.shared_requests import SharedRequest
+from partita.database.storage.engine import ConflictDetected
 from partita.database.storage.postgresql.batch_fetch import fetch
 from partita.database.storage.postgresql.optimistic_commit import (
     BEGIN_LOCKED,
     CatalogMoved,
-    CommitConflict,
     LeaseLost,
     OutcomeUnknown,
     check_and_change,
@@ -53,31 +54,31 @@ logger = logging.getLogger(__name__)
 
 WRITE_ROUNDS_MAX: Final = 3
 LOCKS_MAX: Final = 200
-"""Rows that a round locks one by one."""
+"""The most rows that a round of contended keys locks."""
 WAITING_MAX: Final = 10_000
-"""Requests beyond are throttled."""
+"""With more waiting requests, new ones are throttled."""
 ATTEMPT_SECONDS_MAX: Final = 5.0
-"""For how long a write that is overtaken is decided again."""
+"""How long a write that conflicts is decided again, before it is throttled."""
 OUTCOME_SECONDS_MAX: Final = 30.0
-"""For how long the database is asked what became of a commit."""
+"""How long the database is asked whether a commit with an unknown outcome was made."""
 LAST_OUTCOME_SECONDS_MAX: Final = 3.0
-"""The same while the server stops."""
+"""The same, while the server stops."""
 INSTANCE_BITS: Final = 40
 LOCK_CATALOG: Final = "SELECT version FROM partita_catalog WHERE id = 1 FOR UPDATE"
 UNKNOWN_VERSION: Final = 0
 NOT_COMMITTED: Final = (
-    *(CatalogMoved, LeaseLost, CommitConflict),
+    *(CatalogMoved, LeaseLost, ConflictDetected),
     *(psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure),
 )
-"""What a commit may raise that only has to be decided again."""
+"""Errors of a commit that changed nothing: the drafts are decided again."""
 BUSY: Final = "Too many requests at once: try again in a moment."
 IN_PROGRESS: Final = "The transaction with the given request token is already in progress."
-ANOTHER_LEADS: Final = "Another server leads: this is left to it."
-OVERTAKEN: Final = "The item is written too often at once: try again in a moment."
+ANOTHER_LEADS: Final = "Another server has become the leader and does this work now."
+TOO_CONTENDED: Final = "Too many writes to the item at once: try again in a moment."
 
 
 class DecidedWrite(NamedTuple):
-    """The outcome of a run that lacked nothing."""
+    """The outcome of a run that missed nothing."""
 
     request: SharedRequest
     outcome: Any
@@ -87,85 +88,91 @@ class DecidedWrite(NamedTuple):
 
 
 class Rounds(ReadRounds):
-    def __init__(self, surroundings: RoundDependencies, instance: int) -> None:
-        super().__init__(surroundings)
+    def __init__(self, dependencies: RoundDependencies, instance: int) -> None:
+        super().__init__(dependencies)
         self._instance = instance
         self._last_token = 0
         self._writes = RoundQueue(WRITE_ROUNDS_MAX, self._write_round)
-        self._hot_writes = RoundQueue(1, self._hot_round)
+        self._contended_writes = RoundQueue(1, self._contended_round)
         self._exclusive = RoundQueue(1, self._exclusive_round, requests_max=1)
-        self._lanes = (
+        self._queues = (
             *(self._replica_reads, self._reads, self._transaction_reads),
-            *(self._writes, self._hot_writes, self._exclusive),
+            *(self._writes, self._contended_writes, self._exclusive),
         )
-        self._hot = ContendedKeys()
+        self._contended = ContendedKeys()
         self._committing: set[bytes] = set()
-        """What rounds of this server are committing now."""
+        """Keys that rounds of this server are committing now."""
         self._deferred: list[SharedRequest] = []
-        """Requests that need some of it."""
+        """Requests that touch these keys and wait for the end of their commits."""
         self._figures: dict[bytes, bytes] = {}
-        """Counts as they were a moment ago: for writes, which only move them."""
+        """Counts that may be outdated. That is enough for writes, which only add to them."""
         self._is_stopping = False
         self.followed: Container[bytes] = frozenset()
-        """Prefixes of items whose changes are kept for recovery."""
+        """Prefixes of items whose changes are logged for recovery."""
 
     def submit(self, request: SharedRequest) -> None:
-        lane = self._lane(request)
-        if len(lane.waiting) >= WAITING_MAX:
+        queue = self._queue(request)
+        if len(queue.waiting) >= WAITING_MAX:
             request.done(ThrottlingException(BUSY))
         else:
-            lane.add([request])
+            queue.add([request])
 
-    def _lane(self, request: SharedRequest) -> RoundQueue:
-        return super()._lane(request) if request.write is None else self._writes
+    def _queue(self, request: SharedRequest) -> RoundQueue:
+        return super()._queue(request) if request.write is None else self._writes
 
     def forget_figures(self) -> None:
         self._figures = {}
 
     async def stop(self) -> None:
-        """Let what is under way come to its end."""
+        """Wait for the requests under way."""
         self._is_stopping = True
-        for lane in self._lanes:
-            await lane.stop()
+        for queue in self._queues:
+            await queue.stop()
 
     # Writes
 
     async def _write_round(self, requests: list[SharedRequest]) -> None:
-        self._divert_hot(requests)
+        self._divert_contended(requests)
         if not requests:
             return
         async with self._connections.one() as connection:
-            version, decided = await self._decide(connection, requests)
-            ready = self._sort_out(requests, decided)
+            version, decisions = await self._decide(connection, requests)
+            ready = self._sort_out(requests, decisions)
             while ready:
                 ready = await self._commit(connection, requests, version, ready)
 
-    def _divert_hot(self, requests: list[SharedRequest]) -> None:
-        hot = [one for one in requests if one.is_free and self._hot.meets(one.foreseen)]
-        for request in hot:
+    def _divert_contended(self, requests: list[SharedRequest]) -> None:
+        contended = [
+            request
+            for request in requests
+            if request.is_free and self._contended.meets(request.predicted_keys)
+        ]
+        for request in contended:
             requests.remove(request)
-        self._hot_writes.add(hot)
+        self._contended_writes.add(contended)
 
-    async def _hot_round(self, requests: list[SharedRequest]) -> None:
-        """Lock what is needed first, in one order for all servers; then decide, and commit."""
+    async def _contended_round(self, requests: list[SharedRequest]) -> None:
+        """Lock the rows first, in the same order on all servers; then decide and commit."""
         async with self._connections.one() as connection:
-            known = FetchedView(self._figures)
+            view = FetchedView(self._figures)
             for request in requests:
-                known.foresee(request.foreseen)
-            wanted, parts = known.take_wanted()
-            locked = sorted(wanted.keys)[:LOCKS_MAX]
+                view.prefetch(request.predicted_keys)
+            plan, parts = view.take_misses()
+            locked = sorted(plan.keys)[:LOCKS_MAX]
             try:
-                fetched = await fetch(connection, wanted, bucket_of, BEGIN_LOCKED, locked)
-                known.add(wanted, parts, fetched)
+                fetched = await fetch(connection, plan, bucket_of, BEGIN_LOCKED, locked)
+                view.add(plan, parts, fetched)
                 if fetched.catalog_version != self.catalog_version:
                     await self._load_catalog(connection)
-                # Who has come while the locks were waited for is decided with the others.
+                # Requests that came while this round waited for the locks join it.
                 keys = frozenset(locked)
-                requests += self._hot_writes.take(lambda one: one.foreseen <= keys)
-                version, decided = await self._decide_over(
-                    connection, requests, known, is_checked=True
+                requests += self._contended_writes.take(
+                    lambda request: request.predicted_keys <= keys
                 )
-                ready = self._sort_out(requests, decided)
+                version, decisions = await self._decide_over(
+                    connection, requests, view, is_checked=True
+                )
+                ready = self._sort_out(requests, decisions)
                 if not ready:
                     await roll_back(connection)
             except psycopg.Error:
@@ -179,45 +186,45 @@ class Rounds(ReadRounds):
     async def _decide(
         self, connection: AsyncConnection[Any], requests: list[SharedRequest]
     ) -> tuple[int, list[DecidedWrite]]:
-        """Run all writes, each over those before it, until none lacks anything.
+        """Run all writes, each on top of those before it, until they miss nothing.
 
-        Returns the version of the catalog too that they were decided with.
+        Returns the version of the catalog that they were decided with, and the outcomes.
         """
-        known = FetchedView(self._figures)
-        is_checked = await self._fetch_foreseen(connection, known, requests)
-        return await self._decide_over(connection, requests, known, is_checked=is_checked)
+        view = FetchedView(self._figures)
+        is_checked = await self._fetch_predicted(connection, view, requests)
+        return await self._decide_over(connection, requests, view, is_checked=is_checked)
 
     async def _decide_over(
         self,
         connection: AsyncConnection[Any],
         requests: list[SharedRequest],
-        known: FetchedView,
+        view: FetchedView,
         *,
         is_checked: bool,
     ) -> tuple[int, list[DecidedWrite]]:
         while True:
             reads_sequences = any(request.lease is not None for request in requests)
-            state = RoundState(self.clock, known, reads_sequences=reads_sequences)
+            state = RoundState(self.clock, view, reads_sequences=reads_sequences)
             version = self.catalog_version
-            ran = [self._run_write(request, known, state) for request in requests]
-            decided = [one for one in ran if one is not None]
-            is_complete = len(decided) == len(requests)
+            ran = [self._run_write(request, view, state) for request in requests]
+            decisions = [decision for decision in ran if decision is not None]
+            is_complete = len(decisions) == len(requests)
             if is_complete and is_checked:
-                return version, decided
-            is_same = await self._fetch(connection, known, version)
+                return version, decisions
+            is_same = await self._fetch(connection, view, version)
             if is_complete and is_same:
-                return version, decided
+                return version, decisions
             is_checked = True
 
     def _run_write(
-        self, request: SharedRequest, known: FetchedView, state: RoundState
+        self, request: SharedRequest, view: FetchedView, state: RoundState
     ) -> DecidedWrite | None:
         write = request.write
         assert write is not None
-        write_batch = state.begin(request.held)
+        write_batch = state.begin(request.conflicting_items)
 
-        outcome = self._run(request, known, lambda: write(write_batch))
-        if known.is_lacking:
+        outcome = self._run(request, view, lambda: write(write_batch))
+        if view.has_misses:
             state.end(None)
             return None
         if isinstance(outcome, Exception):
@@ -225,23 +232,23 @@ class Rounds(ReadRounds):
         return DecidedWrite(request, outcome, state.end(write_batch), write_batch)
 
     def _sort_out(
-        self, requests: list[SharedRequest], decided: list[DecidedWrite]
+        self, requests: list[SharedRequest], decisions: list[DecidedWrite]
     ) -> list[DecidedWrite]:
-        """Those to be committed now; the others are answered, or wait for their turn elsewhere."""
+        """Returns the drafts to commit now. Other requests are answered, or queued elsewhere."""
         elsewhere: set[RoundDraft] = set()
         ready: list[DecidedWrite] = []
-        for one in decided:
-            draft = one.draft
+        for decision in decisions:
+            draft = decision.draft
             if draft.changes_catalog:
-                self._exclusive.add([one.request])
+                self._exclusive.add([decision.request])
             elif draft.touches(self._committing) or not elsewhere.isdisjoint(draft.rests_on):
-                self._defer(one.request)
+                self._defer(decision.request)
             elif not draft.changes and not draft.rests_on:
-                self._answer(one)
+                self._answer(decision)
             else:
-                ready.append(one)
+                ready.append(decision)
                 continue
-            requests.remove(one.request)
+            requests.remove(decision.request)
             if draft.changes or draft.rests_on:
                 elsewhere.add(draft)
         return ready
@@ -255,7 +262,8 @@ class Rounds(ReadRounds):
         *,
         begins: bool = True,
     ) -> list[DecidedWrite]:
-        """Commit drafts in one transaction; those that are to be committed without the others."""
+        """Commit drafts in one transaction. Returns those that should be committed without the ones
+        that conflicted."""
         plan = self._plan(version, ready)
         keys = {*plan.checks, *plan.changes}
         self._committing |= keys
@@ -266,83 +274,87 @@ class Rounds(ReadRounds):
             await commit(connection, plan, bucket_of, begins=begins)
             self._connections.availability.recover()
             lost = ()
-        except CommitConflict as error:
+        except ConflictDetected as error:
             changed = error.keys
-            self._hot.add(changed)
-            gone = conflicting_drafts([one.draft for one in ready], error.keys)
-            lost = [one for one in ready if one.draft in gone]
-            remaining = [one for one in ready if one.draft not in gone]
+            self._contended.add(changed)
+            gone = conflicting_drafts([decision.draft for decision in ready], error.keys)
+            lost = [decision for decision in ready if decision.draft in gone]
+            remaining = [decision for decision in ready if decision.draft not in gone]
         except CatalogMoved:
             await self._load_catalog(connection)
         except (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure):
+            # PostgreSQL rolled back: decide all of them again.
             pass
         except LeaseLost:
-            for one in ready:
-                requests.remove(one.request)
-                one.request.done(_refusal(one.request))
+            for decision in ready:
+                requests.remove(decision.request)
+                decision.request.done(_refusal(decision.request))
             ready = []
             lost = ()
         except OutcomeUnknown:
             if await self._is_committed(plan.token):
                 lost = ()
         finally:
+            # In any outcome, requests that waited for these keys can be decided now.
             self._committing -= keys
             deferred, self._deferred = self._deferred, []
             self._writes.add(deferred)
-        for one in lost:
-            requests.remove(one.request)
-            self._try_again(one, changed)
-        again = {id(one) for one in (*lost, *remaining)}
-        for one in ready:
-            if id(one) not in again:
-                requests.remove(one.request)
-                self._answer(one)
+        for decision in lost:
+            requests.remove(decision.request)
+            self._try_again(decision, changed)
+        again = {id(decision) for decision in (*lost, *remaining)}
+        for decision in ready:
+            if id(decision) not in again:
+                requests.remove(decision.request)
+                self._answer(decision)
         return remaining
 
     def _defer(self, request: SharedRequest) -> None:
-        """Until a commit under way has come to its end."""
+        """Queue a request again when a commit under way has ended."""
         if self._committing:
             self._deferred.append(request)
         else:
             self._writes.add([request])
 
-    def _try_again(self, one: DecidedWrite, changed: Set[bytes]) -> None:
-        request = one.request
+    def _try_again(self, decision: DecidedWrite, changed: Set[bytes]) -> None:
+        request = decision.request
         seconds = self._clock() - request.now
         if request.lease is not None:
             request.done(_refusal(request))
         elif any(
-            key.startswith(table_layout.TOKENS) and key in one.draft.checks for key in changed
+            # Another server is using the same client request token at this moment.
+            key.startswith(table_layout.TOKENS) and key in decision.draft.checks
+            for key in changed
         ):
             request.done(TransactionInProgressException(IN_PROGRESS))
         elif seconds > ATTEMPT_SECONDS_MAX:
-            request.done(ThrottlingException(OVERTAKEN))
+            request.done(ThrottlingException(TOO_CONTENDED))
         else:
-            is_transaction = one.write_batch is not None and one.write_batch.holds
+            is_transaction = decision.write_batch is not None and decision.write_batch.holds
             if is_transaction and seconds > TRANSACTION_SECONDS_MAX:
-                request.held = changed
+                request.conflicting_items = changed
             self._writes.add([request])
 
-    def _answer(self, one: DecidedWrite) -> None:
-        if one.write_batch is not None:
-            for callback in one.write_batch.callbacks:
+    def _answer(self, decision: DecidedWrite) -> None:
+        if decision.write_batch is not None:
+            for callback in decision.write_batch.callbacks:
                 callback()
-        one.request.done(one.outcome)
+        decision.request.done(decision.outcome)
 
     def _plan(self, version: int, ready: list[DecidedWrite]) -> CommitPlan:
         plan = CommitPlan(self._next_token(), version)
-        for one in ready:
-            add_draft(plan, one.draft, self.followed)
-            plan.lease = plan.lease or one.request.lease or one.request.fence
+        for decision in ready:
+            add_draft(plan, decision.draft, self.followed)
+            plan.lease = plan.lease or decision.request.lease or decision.request.fence
         return plan
 
     def _next_token(self) -> int:
-        """No other commit has it, of this server or another."""
+        """A number that no other commit of any server has."""
         self._last_token += 1
         return self._instance << INSTANCE_BITS | self._last_token
 
     async def _is_committed(self, token: int) -> bool:
-        """Ask until there is an answer: a guess could lose a write, or do it twice."""
+        """Ask until there is an answer: a guess could lose a write, or repeat it."""
         started = self._clock()
         while True:
             try:
@@ -367,9 +379,9 @@ class Rounds(ReadRounds):
                 version: int = row[0]
                 if version != self.catalog_version:
                     await self._load_catalog(connection)
-                one = await self._decide_alone(connection, request)
-                if one.draft.changes:
-                    await self._commit_alone(connection, version, one)
+                decision = await self._decide_alone(connection, request)
+                if decision.draft.changes:
+                    await self._commit_alone(connection, version, decision)
                 else:
                     await connection.execute("ROLLBACK")
             except LeaseLost:
@@ -382,8 +394,8 @@ class Rounds(ReadRounds):
                     await connection.execute("ROLLBACK")
                 raise
             requests.clear()
-            self._answer(one)
-            if one.draft.changes:
+            self._answer(decision)
+            if decision.draft.changes:
                 # Another round may have read it meanwhile: then it is read once more.
                 is_next = self.catalog_version == version
                 self.catalog_version = version + 1 if is_next else UNKNOWN_VERSION
@@ -391,20 +403,20 @@ class Rounds(ReadRounds):
     async def _decide_alone(
         self, connection: AsyncConnection[Any], request: SharedRequest
     ) -> DecidedWrite:
-        known = FetchedView()
+        view = FetchedView()
         while True:
-            state = RoundState(self.clock, known, reads_sequences=True)
-            one = self._run_write(request, known, state)
-            if one is not None:
-                return one
-            await self._fetch(connection, known, self.catalog_version)
+            state = RoundState(self.clock, view, reads_sequences=True)
+            decision = self._run_write(request, view, state)
+            if decision is not None:
+                return decision
+            await self._fetch(connection, view, self.catalog_version)
 
     async def _commit_alone(
-        self, connection: AsyncConnection[Any], version: int, one: DecidedWrite
+        self, connection: AsyncConnection[Any], version: int, decision: DecidedWrite
     ) -> None:
         plan = CommitPlan(self._next_token(), version, moves_catalog=True)
-        plan.lease = one.request.lease or one.request.fence
-        add_draft(plan, one.draft, self.followed, is_exclusive=True)
+        plan.lease = decision.request.lease or decision.request.fence
+        add_draft(plan, decision.draft, self.followed, is_exclusive=True)
         await check_and_change(connection, plan, bucket_of, begins=False)
         try:
             await finish(connection, plan, bucket_of)
@@ -412,13 +424,13 @@ class Rounds(ReadRounds):
             if not await self._is_committed(plan.token):
                 raise
 
-    # What a thread has decided
+    # Drafts that the thread for backups has decided
 
     async def commit_background(
         self, draft: RoundDraft, version: int, lease: FencingLease | None
     ) -> int:
-        """Commit a draft that was not decided in a round, if what it read is still so; the version
-        of what it has written, or 0."""
+        """Commit a draft that was not decided in a round. Returns the version of the rows that it
+        wrote, or 0 if it conflicted."""
         is_exclusive = not draft.only_shows_progress
         plan = CommitPlan(self._next_token(), version, lease=lease, moves_catalog=is_exclusive)
         add_draft(plan, draft, self.followed, is_exclusive=is_exclusive)
@@ -429,7 +441,7 @@ class Rounds(ReadRounds):
                     await connection.execute(LOCK_CATALOG)
                     await check_and_change(connection, plan, bucket_of, begins=False)
                     await finish(connection, plan, bucket_of)
-                    # Read again, as all other servers do.
+                    # Load the catalog again, as the other servers do.
                     self.catalog_version = UNKNOWN_VERSION
                 else:
                     await commit(connection, plan, bucket_of)
@@ -445,5 +457,5 @@ class Rounds(ReadRounds):
 
 
 def _refusal(request: SharedRequest) -> InternalServerError | bool:
-    """What is said to who has been overtaken by another leader."""
+    """The answer to a request whose lease was lost: False tells background work to stop."""
     return False if request.fence is None else InternalServerError(ANOTHER_LEADS)

@@ -18,14 +18,15 @@ releases the interpreter lock at every put, and each put would wait for a busy e
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Lock, Thread
+from threading import Lock
 from time import sleep
 from typing import Final
 
+from partita.database.storage.archive import sync
+from partita.database.storage.data_folder.checkpoint import Checkpoint
 from partita.database.storage.data_folder.lmdb_tree import (
     LmdbEngine,
     cannot_open,
@@ -59,6 +60,9 @@ QUICK_SECONDS: Final = 0.001
 COMMITS_AFTER_A_SLOW_ONE: Final = 16
 """How many commits after a slow one are made on another thread too. With a quick disk, handing a
 commit to another thread and back takes longer than the commit."""
+LOAD_ABORTED: Final = (
+    "The bulk load was aborted, because all other changes had to be moved into the tree; try again."
+)
 LOG_KEEPS_IT: Final = "%s The changes are still in the write-ahead log."
 
 
@@ -80,70 +84,6 @@ class EmbeddedSnapshot:
         return self.active.range_over(pairs, start, stop, reverse=reverse)
 
 
-class Checkpoint:
-    """Moves the changes of an overlay into the tree.
-
-    `advance` puts their pairs, some at a time; then a thread commits and clears the log.
-    """
-
-    def __init__(
-        self,
-        tree: LmdbEngine,
-        overlay: Overlay,
-        log: WriteAheadLog,
-        archive: CommitArchive | None,
-    ) -> None:
-        self._commit = tree.begin_commit()
-        self._log = log
-        self._archive = archive
-        self._values = overlay.values
-        self._keys = overlay.ordered_keys()
-        self._place = 0
-        self._finishing: Thread | None = None
-        self.failure: Exception | None = None
-
-    def advance(self, puts: int) -> bool:
-        """Puts the next pairs; returns True when the checkpoint has ended."""
-        if self._finishing is not None:
-            return not self._finishing.is_alive()
-        keys = self._keys[self._place : self._place + puts]
-        self._commit.put([(key, self._values[key]) for key in keys])
-        self._place += puts
-        if self._place >= len(self._keys):
-            self._finishing = self._start_finishing()
-        return False
-
-    def wait(self) -> None:
-        """Waits for the disk, if all pairs are put."""
-        if self._finishing is not None:
-            self._finishing.join()
-
-    def stop(self) -> None:
-        """Ends the checkpoint now: aborts it, or waits for the disk if all pairs are put."""
-        if self._finishing is None:
-            self._commit.abort()
-        self.wait()
-
-    def _start_finishing(self) -> Thread:
-        finishing = Thread(target=self._finish, name="partita-checkpoint", daemon=True)
-        try:
-            finishing.start()
-        except RuntimeError as error:
-            raise StorageError(f"The commit could not be written: {error}.") from error
-        return finishing
-
-    def _finish(self) -> None:
-        try:
-            self._commit.finish()
-            # The recovery log must have the commits before the write-ahead log loses them.
-            if self._archive is not None:
-                self._archive.flush()
-            self._log.clear()
-        except Exception as error:
-            # After any error the overlay has to stay in memory.
-            self.failure = error
-
-
 class TreeLoad:
     """A bulk load straight into the tree; no checkpoint begins while it lasts."""
 
@@ -155,13 +95,13 @@ class TreeLoad:
     def put(self, pairs: Sequence[Pair]) -> None:
         with self._lock:
             if self._is_over:
-                raise StorageError("The load was given up: what the log has goes first.")
+                raise StorageError(LOAD_ABORTED)
             self._commit.put_many(pairs)
 
     def finish(self) -> None:
         with self._lock:
             if self._is_over:
-                raise StorageError("The load was given up: what the log has goes first.")
+                raise StorageError(LOAD_ABORTED)
             self._is_over = True
             self._commit.finish()
 
@@ -193,7 +133,8 @@ class EmbeddedEngine:
                 for name, content in zip(LOG_FILES, contents, strict=True)
             ]
             if durable:
-                _sync_folder(folder)
+                # A new log file is durable only with its directory entry.
+                sync(folder)
         except (StorageError, OSError) as error:
             self._tree.close()
             raise cannot_open(folder, error) from error
@@ -237,6 +178,8 @@ class EmbeddedEngine:
         started = self._stopwatch()
         try:
             if self._log.is_in_doubt:
+                # A refused commit may be in the log, and must not be replayed before this one. So
+                # the tree takes everything, and both logs start over.
                 self._checkpoint_everything()
             if self._active_bytes > CHECKPOINTS_BEHIND_MAX * self._checkpoint_bytes:
                 self._wait_for_checkpoint()
@@ -279,6 +222,7 @@ class EmbeddedEngine:
     def begin_load(self) -> TreeLoad | None:
         if self._load is not None:
             return None
+        # LMDB has one write transaction at a time, so a load and a checkpoint exclude each other.
         self._advance_checkpoint(CHANGES_BEFORE_A_LOAD)
         if self._checkpoint is not None or self._active_bytes >= self._next_checkpoint_bytes:
             return None
@@ -353,6 +297,8 @@ class EmbeddedEngine:
 
     def _begin_checkpoint(self) -> Checkpoint:
         snapshot = self._snapshot
+        # A frozen overlay with values is left from a failed checkpoint or an earlier process. The
+        # other log has its changes, so it goes into the tree before the active one.
         if not snapshot.frozen.values:
             snapshot.frozen, snapshot.active = snapshot.active, Overlay({})
             self._active_bytes = 0
@@ -374,6 +320,7 @@ class EmbeddedEngine:
             if isinstance(failure, OSError):
                 failure = cannot_write(self._folder, failure)
             logger.error(LOG_KEEPS_IT, failure)
+            # On a full disk, not every commit should try again.
             self._next_checkpoint_bytes = self._active_bytes + self._checkpoint_bytes
 
     def _wait_for_checkpoint(self) -> None:
@@ -407,15 +354,6 @@ def _read_logs(folder: Path) -> list[LogContents]:
         if content.commits and content.generation % 2 != number:
             raise StorageError(f"{LOG_FILES[number]} has the contents of {LOG_FILES[1 - number]}")
     return contents
-
-
-def _sync_folder(folder: Path) -> None:
-    """Syncs the folder: a new file is durable only with its directory entry."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _changes(contents: LogContents) -> dict[bytes, bytes | None]:

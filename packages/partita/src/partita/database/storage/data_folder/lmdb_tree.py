@@ -28,6 +28,7 @@ from partita.database.storage.engine import Changes, CommitArchive, Snapshot
 from partita.errors import StorageError
 
 MAP_BYTES: Final = 1 << 40
+"""Reserved address space, which the file can never outgrow; it takes no memory or disk."""
 DISK_FREE_BYTES_MIN: Final = 1 << 20
 RAW_KEY_BYTES_MAX: Final = 511
 DIGEST_BYTES: Final = 16
@@ -242,8 +243,8 @@ def _cannot_read(error: lmdb.Error) -> StorageError:
 
 def _forward(cursor: Any, start: bytes) -> Iterator[tuple[bytes, bytes]]:
     """Raw pairs from `start` on, and possibly a few before it."""
-    found = cursor.set_range(start[:HEAD_BYTES])
-    pairs: Iterator[tuple[bytes, bytes]] = cursor.iternext() if found else iter(())
+    is_positioned = cursor.set_range(start[:HEAD_BYTES])
+    pairs: Iterator[tuple[bytes, bytes]] = cursor.iternext() if is_positioned else iter(())
     return pairs
 
 
@@ -251,8 +252,8 @@ def _backward(cursor: Any, stop: bytes) -> Iterator[tuple[bytes, bytes]]:
     """Raw pairs in descending order, from just below `stop`."""
     if len(stop) > HEAD_BYTES:
         stop = stop[:HEAD_BYTES] + b"\xff" * (DIGEST_BYTES + 1)
-    found = cursor.prev() if cursor.set_range(stop[:RAW_KEY_BYTES_MAX]) else cursor.last()
-    pairs: Iterator[tuple[bytes, bytes]] = cursor.iterprev() if found else iter(())
+    is_positioned = cursor.prev() if cursor.set_range(stop[:RAW_KEY_BYTES_MAX]) else cursor.last()
+    pairs: Iterator[tuple[bytes, bytes]] = cursor.iterprev() if is_positioned else iter(())
     return pairs
 
 

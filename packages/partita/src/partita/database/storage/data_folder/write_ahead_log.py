@@ -86,6 +86,8 @@ class WriteAheadLog:
         if end > self._file_bytes:
             self._preallocate(end)
         if self._end == HEADER_BYTES:
+            # Header and first record share a sync. If only one of them reaches the disk, the salts
+            # differ, and the log counts as empty.
             _write(self._file, _header(self._generation, self._salt, has_records=True), 0)
         _write(self._file, record, self._end)
         try:
@@ -146,12 +148,14 @@ def read_log(path: Path) -> LogContents:
     if magic != MAGIC:
         raise StorageError(f"{path.name} was written by another version of Partita")
     if not has_records:
+        # `clear` only rewrites the header, so the old records are still in the file.
         return LogContents(generation, salt)
     commits = []
     end = HEADER_BYTES
     while (payload := _payload(content, end, salt)) is not None:
         commits.append(dict(_pairs(payload)))
         end += _RECORD.size + len(payload)
+    # A crash tears the last record only. With a valid record behind it, this is damage.
     if _has_record_after(content, end, salt):
         raise StorageError(f"{path.name} is damaged at byte {end}")
     return LogContents(generation, salt, tuple(commits), end)

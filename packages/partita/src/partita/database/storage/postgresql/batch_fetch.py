@@ -53,7 +53,7 @@ _CATALOG: Final = SqlStatement("""
 
 async def fetch(
     connection: AsyncConnection[Any],
-    wanted: FetchPlan,
+    plan: FetchPlan,
     bucket: Bucket,
     begin: Sequence[TripStep] = (),
     locked: Sequence[bytes] = (),
@@ -64,19 +64,17 @@ async def fetch(
     everything that was read before. `begin` are statements that come first; `locked` are keys whose
     rows stay locked until the transaction ends that `begin` has begun.
     """
-    keys = list(set(wanted.keys).difference(locked)) if locked else list(wanted.keys)
+    keys = list(set(plan.keys).difference(locked)) if locked else list(plan.keys)
     locks = [
         TripStep(_LOCKED, (long_keys.stored_key(key), bucket(key).to_bytes(2, "big")))
         for key in locked
     ]
     points = [TripStep(_KEYS, _places(keys, bucket))] if keys else []
-    ranges = [_page_step(page) for page in wanted.ranges]
-    counts = (
-        [TripStep(_COUNTS, (round_trips.byteas(list(wanted.counts)),))] if wanted.counts else []
-    )
+    ranges = [_page_step(page) for page in plan.ranges]
+    counts = [TripStep(_COUNTS, (round_trips.byteas(list(plan.counts)),))] if plan.counts else []
     sequences = (
-        [TripStep(_SEQUENCES, (round_trips.byteas(list(wanted.sequences)),))]
-        if wanted.sequences
+        [TripStep(_SEQUENCES, (round_trips.byteas(list(plan.sequences)),))]
+        if plan.sequences
         else []
     )
     steps = (*begin, *locks, *points, *ranges, *counts, *sequences, TripStep(_CATALOG))
@@ -89,7 +87,7 @@ async def fetch(
         next(results)
     return FetchResult(
         [row for _ in (*locks, *points) for row in _rows(next(results))],
-        [_page(page, next(results)) for page in wanted.ranges],
+        [_page(page, next(results)) for page in plan.ranges],
         {
             round_trips.bytea_in(result, n, 0): (
                 round_trips.bigint_in(result, n, 1),

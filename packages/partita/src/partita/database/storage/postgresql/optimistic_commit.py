@@ -17,6 +17,7 @@ import psycopg
 from psycopg import AsyncConnection
 from psycopg.errors import InvalidTextRepresentation
 
+from partita.database.storage.engine import ConflictDetected
 from partita.database.storage.postgresql import round_trips
 from partita.database.storage.postgresql.batch_fetch import Bucket
 from partita.database.storage.postgresql.long_keys import stored_key, stored_value
@@ -124,14 +125,6 @@ BEGIN_LOCKED: Final = (TripStep(_BEGIN), TripStep(_LIMIT_PAUSES), TripStep(_LOCK
 """The beginning of a transaction with more than one round trip."""
 
 
-class CommitConflict(Exception):
-    """Raised when keys have changed since they were read; `keys` are these keys."""
-
-    def __init__(self, keys: set[bytes]) -> None:
-        super().__init__(f"{len(keys)} keys have changed since they were read")
-        self.keys = keys
-
-
 class CatalogMoved(Exception):
     """Raised when the catalog has changed since the writes were decided."""
 
@@ -160,11 +153,11 @@ async def commit(
             if not begins:
                 # Existing rows are locked, so only rows that were absent can have changed.
                 absent = {key for key, version in plan.checks.items() if version == ABSENT}
-                raise CommitConflict(absent) from None
+                raise ConflictDetected(absent) from None
             # The second attempt takes two round trips, and tells which keys have changed.
     try:
         await check_and_change(connection, plan, bucket, begins=begins)
-    except (CommitConflict, CatalogMoved, LeaseLost, psycopg.Error):
+    except (ConflictDetected, CatalogMoved, LeaseLost, psycopg.Error):
         await roll_back(connection)
         raise
     await finish(connection, plan, bucket)
@@ -221,7 +214,7 @@ async def check_and_change(
             changed = {result.get_value(n, 0) for n in range(result.ntuples)}
             conflicts.update(key for key in keys if stored_key(key) not in changed)
     if conflicts:
-        raise CommitConflict(conflicts)
+        raise ConflictDetected(conflicts)
 
 
 async def finish(connection: AsyncConnection[Any], plan: CommitPlan, bucket: Bucket) -> None:

@@ -69,5 +69,5 @@ def _subkey(block: bytes) -> bytes:
     return doubled.to_bytes(16, "big")
 
 
-def _xor(one: bytes, other: bytes) -> bytes:
-    return (int.from_bytes(one, "big") ^ int.from_bytes(other, "big")).to_bytes(16, "big")
+def _xor(left: bytes, right: bytes) -> bytes:
+    return (int.from_bytes(left, "big") ^ int.from_bytes(right, "big")).to_bytes(16, "big")

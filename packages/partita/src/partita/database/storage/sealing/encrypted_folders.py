@@ -13,8 +13,9 @@ from pathlib import Path
 from signal import SIGHUP
 from typing import Final
 
+from partita.database.storage.data_folder.keyring_access import is_encrypted
 from partita.database.storage.data_folder.lmdb_tree import DATA_FILE, folder_lock
-from partita.database.storage.sealing.keyring import FILE_NAME, KeyFile, Keyring
+from partita.database.storage.sealing.keyring import KeyFile, Keyring
 from partita.database.storage.sealing.master_keys import COMMAND, ENVIRONMENT, FILE, KeySource
 from partita.errors import PartitaError, StorageError
 
@@ -142,7 +143,3 @@ class KeyWatch:
         except OSError:
             return None
         return status.st_ino, status.st_mtime_ns, status.st_size
-
-
-def is_encrypted(folder: Path) -> bool:
-    return (folder / FILE_NAME).exists()

@@ -21,11 +21,12 @@ from typing import Final, Protocol
 
 import msgspec
 
+from partita.database.storage.archive import sync
+from partita.database.storage.data_folder.keyring_access import KEYRING
 from partita.database.storage.sealing.cipher import CannotUnseal, new_key, seal, unseal
 from partita.database.storage.sealing.master_keys import HOW, fingerprint
 from partita.errors import StorageError
 
-FILE_NAME: Final = "keyring"
 CONTEXT: Final = b"partita keyring 1"
 FOLDER: Final = 0
 """The number of everything that belongs to no table or stream."""
@@ -91,7 +92,7 @@ class KeyFile:
     """The keyring file in a data folder."""
 
     def __init__(self, folder: Path) -> None:
-        self.path = folder / FILE_NAME
+        self.path = folder / KEYRING
 
     def load(self) -> bytes | None:
         try:
@@ -113,9 +114,10 @@ class KeyFile:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
+            # The old file stays open, so that it can be overwritten after it has lost its name.
             before = self._open_existing()
             os.replace(new, self.path)
-            _sync_folder(self.path.parent)
+            sync(self.path.parent)
             if before is not None:
                 _overwrite(before)
         except OSError as error:
@@ -136,14 +138,6 @@ def _overwrite(file: int) -> None:
         os.fsync(file)
     finally:
         os.close(file)
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 class Keyring:
@@ -332,6 +326,7 @@ class Keyring:
     def _save(self, content: KeyringContent, key: bytes | None = None) -> None:
         key = key or self._key
         sealed = seal(key, msgspec.json.encode(content), CONTEXT)
+        # Memory changes after the file: nothing is encrypted with a secret that a crash could lose.
         self._store.save(msgspec.json.encode(SealedKeyring(fingerprint(key), sealed)))
         self._content, self._key = content, key
 

@@ -348,6 +348,8 @@ class SealedEngine:
                 if number is not None:
                     ended.append(number)
         self._engine.commit(sealed)
+        # Secrets are destroyed after the commit that ends a table: before it, a failed commit would
+        # leave a table that cannot be read. `retain` finds what a crash in between leaves.
         if ended or self._ended:
             self._ended.update(ended)
             self._destroy_ended()

@@ -10,9 +10,11 @@ import asyncio
 import logging
 
 from partita.foundation.clock import Clock
+from partita_services.background_tasks import BackgroundTasks
 from partita_services.functions.message_sinks import SendFailed, Sinks
 from partita_services.workflows.running.storage.workflow_records import DelayedMessage
 from partita_services.workflows.running.storage.workflow_store import WorkflowStore
+from partita_services.workflows.running.storage.workflow_table import DELAYED
 
 RETRY_SECONDS_MAX = 60.0
 
@@ -27,25 +29,19 @@ class DelayedMessages:
         self._sinks = sinks
         self._clock = clock
         self._time_scale = time_scale
-        self._waiting: set[asyncio.Task[None]] = set()
+        self._waiting = BackgroundTasks()
 
     async def add(self, message: DelayedMessage, seconds: int) -> None:
         message.due = self._clock() + seconds / self._time_scale
         await self._store.put_delayed_message(message)
-        self._wait(message)
+        self._waiting.start(self._send(message))
 
     async def recover(self) -> None:
-        for message in await self._store.delayed_messages():
-            self._wait(message)
+        for message in await self._store.all(DELAYED, DelayedMessage):
+            self._waiting.start(self._send(message))
 
     def close(self) -> None:
-        for task in self._waiting:
-            task.cancel()
-
-    def _wait(self, message: DelayedMessage) -> None:
-        task = asyncio.create_task(self._send(message))
-        self._waiting.add(task)
-        task.add_done_callback(self._waiting.discard)
+        self._waiting.cancel()
 
     async def _send(self, message: DelayedMessage) -> None:
         await asyncio.sleep(message.due - self._clock())
@@ -59,4 +55,5 @@ class DelayedMessages:
                 logger.warning("The delayed message %s did not arrive: %s", message.id, error)
                 await asyncio.sleep(seconds)
                 seconds = min(2 * seconds, RETRY_SECONDS_MAX)
-        await self._store.remove_delayed_message(message.id)
+        # Only after it has arrived. A kill before this sends it twice, but never loses it.
+        await self._store.erase(DELAYED, message.id)

@@ -19,7 +19,7 @@ BODY_BYTES_MAX = 256 * 1024
 
 
 async def call_http(request: dict[str, Any]) -> dict[str, Any]:
-    """http:invoke."""
+    """Carries out http:invoke."""
     url = str(request.get("ApiEndpoint", ""))
     status, text, headers, body = await _sent(url, request, "States.Http.Socket")
     if status >= 400:
@@ -28,7 +28,7 @@ async def call_http(request: dict[str, Any]) -> dict[str, Any]:
 
 
 async def call_api(request: dict[str, Any]) -> dict[str, Any]:
-    """apigateway:invoke."""
+    """Carries out apigateway:invoke."""
     endpoint = str(request.get("ApiEndpoint", ""))
     if "://" not in endpoint:
         endpoint = f"https://{endpoint}"

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from partita.foundation.server_settings import JobSettings
+from partita_services.functions.function_arns import ACCOUNT, REGION
 from partita_services.workflows.language.language_errors import PARAMETER_PATH_FAILURE, StateError
-from partita_services.workflows.running.state_machine_arns import ACCOUNT, REGION
 
 SUCCEEDED, FAILED = "SUCCEEDED", "FAILED"
 _REVISION = re.compile(r":\d+$")
@@ -25,7 +25,7 @@ Described = dict[str, Any]
 
 
 class JobOutcome(NamedTuple):
-    """How a job has ended."""
+    """The end of a job: its times, and the reason if it failed."""
 
     id: str
     began: float
@@ -56,17 +56,17 @@ def _arn(service: str, resource: str) -> str:
     return f"arn:aws:{service}:{REGION}:{ACCOUNT}:{resource}"
 
 
-def _batch_submitted(given: Parameters, id: str) -> Described:
-    name = str(given.get("JobName", ""))
+def _batch_submitted(parameters: Parameters, id: str) -> Described:
+    name = str(parameters.get("JobName", ""))
     return {"JobArn": _arn("batch", f"job/{id}"), "JobId": id, "JobName": name}
 
 
-def _batch_ended(given: Parameters, outcome: JobOutcome) -> Described:
+def _batch_ended(parameters: Parameters, outcome: JobOutcome) -> Described:
     described = {
-        **_batch_submitted(given, outcome.id),
-        "JobDefinition": given.get("JobDefinition"),
-        "JobQueue": given.get("JobQueue"),
-        "Parameters": given.get("Parameters", {}),
+        **_batch_submitted(parameters, outcome.id),
+        "JobDefinition": parameters.get("JobDefinition"),
+        "JobQueue": parameters.get("JobQueue"),
+        "Parameters": parameters.get("Parameters", {}),
         "Container": {"ExitCode": 0 if outcome.is_well else 1},
         "StartedAt": _milliseconds(outcome.began),
         "StoppedAt": _milliseconds(outcome.ended),
@@ -75,62 +75,62 @@ def _batch_ended(given: Parameters, outcome: JobOutcome) -> Described:
     return described if outcome.is_well else described | {"StatusReason": outcome.reason}
 
 
-def _ecs_submitted(given: Parameters, id: str) -> Described:
+def _ecs_submitted(parameters: Parameters, id: str) -> Described:
     task = {
-        "ClusterArn": str(given.get("Cluster", "default")),
+        "ClusterArn": str(parameters.get("Cluster", "default")),
         "LastStatus": "PROVISIONING",
         "TaskArn": _arn("ecs", f"task/{id}"),
-        "TaskDefinitionArn": str(given.get("TaskDefinition", "")),
+        "TaskDefinitionArn": str(parameters.get("TaskDefinition", "")),
     }
     return {"Failures": [], "Tasks": [task]}
 
 
-def _ecs_ended(given: Parameters, outcome: JobOutcome) -> Described:
-    (task,) = _ecs_submitted(given, outcome.id)["Tasks"]
+def _ecs_ended(parameters: Parameters, outcome: JobOutcome) -> Described:
+    (task,) = _ecs_submitted(parameters, outcome.id)["Tasks"]
     described: Described = {
         **task,
         "Containers": [{"ExitCode": 0 if outcome.is_well else 1, "LastStatus": "STOPPED"}],
         "DesiredStatus": "STOPPED",
         "LastStatus": "STOPPED",
-        "Overrides": given.get("Overrides", {}),
+        "Overrides": parameters.get("Overrides", {}),
         "StartedAt": _milliseconds(outcome.began),
         "StoppedAt": _milliseconds(outcome.ended),
     }
     return described if outcome.is_well else described | {"StoppedReason": outcome.reason}
 
 
-def _glue_submitted(given: Parameters, id: str) -> Described:
+def _glue_submitted(parameters: Parameters, id: str) -> Described:
     return {"JobRunId": f"jr_{id.replace('-', '')}"}
 
 
-def _glue_ended(given: Parameters, outcome: JobOutcome) -> Described:
+def _glue_ended(parameters: Parameters, outcome: JobOutcome) -> Described:
     described = {
-        "Arguments": given.get("Arguments", {}),
+        "Arguments": parameters.get("Arguments", {}),
         "Attempt": 0,
         "CompletedOn": _milliseconds(outcome.ended),
         "ExecutionTime": round(outcome.ended - outcome.began),
-        "Id": _glue_submitted(given, outcome.id)["JobRunId"],
-        "JobName": given.get("JobName"),
+        "Id": _glue_submitted(parameters, outcome.id)["JobRunId"],
+        "JobName": parameters.get("JobName"),
         "JobRunState": outcome.status,
         "StartedOn": _milliseconds(outcome.began),
     }
     return described if outcome.is_well else described | {"ErrorMessage": outcome.reason}
 
 
-def _build_submitted(given: Parameters, id: str) -> Described:
-    name = f"{_plain(given.get('ProjectName', ''))}:{id}"
+def _build_submitted(parameters: Parameters, id: str) -> Described:
+    name = f"{_plain(parameters.get('ProjectName', ''))}:{id}"
     build = {
         "Arn": _arn("codebuild", f"build/{name}"),
         "BuildStatus": "IN_PROGRESS",
         "Id": name,
-        "ProjectName": given.get("ProjectName"),
+        "ProjectName": parameters.get("ProjectName"),
     }
     return {"Build": build}
 
 
-def _build_ended(given: Parameters, outcome: JobOutcome) -> Described:
+def _build_ended(parameters: Parameters, outcome: JobOutcome) -> Described:
     build = {
-        **_build_submitted(given, outcome.id)["Build"],
+        **_build_submitted(parameters, outcome.id)["Build"],
         "BuildComplete": True,
         "BuildStatus": outcome.status,
         "EndTime": _milliseconds(outcome.ended),

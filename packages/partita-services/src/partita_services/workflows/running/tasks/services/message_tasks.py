@@ -12,11 +12,11 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from partita.foundation.server_settings import SinkSettings
-from partita_services.functions.destinations import moment
+from partita_services.functions.function_arns import REGION
 from partita_services.functions.message_sinks import SendFailed, Sinks, event_of_bus
+from partita_services.iso_time import iso_time
 from partita_services.workflows.language.json_values import json_text, parse_json
 from partita_services.workflows.language.language_errors import RUNTIME, StateError
-from partita_services.workflows.running.state_machine_arns import REGION
 from partita_services.workflows.running.storage.workflow_records import DelayedMessage
 from partita_services.workflows.running.tasks.services.delayed_messages import DelayedMessages
 
@@ -52,14 +52,13 @@ ENTRY_MEMBERS = (
 DELAY_SECONDS_MAX = 900
 FIFO = ".fifo"
 SEQUENCE = "SequenceNumber"
-SECONDS = "%Y-%m-%dT%H:%M:%SZ"
 
 Invalid = Callable[[str], StateError]
 """Makes the error with which a service refuses a parameter."""
 
 
 class MessageSender(NamedTuple):
-    """What is needed to send a message with the rights of a role."""
+    """The sinks, and the role whose rights a message is sent with."""
 
     sinks: Sinks
     delayed: DelayedMessages
@@ -103,7 +102,7 @@ async def publish(sender: MessageSender, request: dict[str, Any]) -> dict[str, A
         "MessageId": id,
         "TopicArn": arn,
         "Message": message,
-        "Timestamp": moment(time.time()),
+        "Timestamp": iso_time(time.time()),
         "MessageAttributes": {
             name: {"Type": kind, "Value": value}
             for name, kind, _, value in _attributes(request, _invalid_for_topic)
@@ -190,7 +189,7 @@ async def send_message(sender: MessageSender, request: dict[str, Any]) -> dict[s
 
 
 def _delay(request: dict[str, Any], sink: SinkSettings) -> int:
-    """How long the queue holds the message back."""
+    """Returns the delay of a message in seconds."""
     seconds = request.get("DelaySeconds", 0)
     text = f"Value {seconds} for parameter DelaySeconds is invalid. Reason: "
     if type(seconds) is not int or not 0 <= seconds <= DELAY_SECONDS_MAX:
@@ -251,7 +250,7 @@ def _time(time: Any) -> str | None:
         if isinstance(time, str):
             moment = datetime.fromisoformat(time)
             time = moment.replace(tzinfo=moment.tzinfo or UTC).timestamp()
-        return None if time is None else f"{datetime.fromtimestamp(time, UTC):{SECONDS}}"
+        return None if time is None else iso_time(time, "seconds")
     except (TypeError, ValueError, OverflowError, OSError):
         raise StateError(RUNTIME, f"The Time of an event cannot be {time!r:.100}") from None
 
@@ -290,14 +289,14 @@ async def _send(sender: MessageSender, message: OutgoingMessage, delay_seconds: 
         await sender.sinks.check_right(message.sink)
     except SendFailed as error:
         raise StateError(RUNTIME, f"The message did not arrive: {error}") from error
-    held = DelayedMessage(
+    delayed = DelayedMessage(
         id=str(uuid.uuid4()),
         sink=message.sink.arn,
         role=sender.role,
         content=content,
         key=message.key,
     )
-    await sender.delayed.add(held, delay_seconds)
+    await sender.delayed.add(delayed, delay_seconds)
 
 
 def _check_members(request: dict[str, Any], supported: Collection[str], operation: str) -> None:

@@ -6,12 +6,12 @@ import hashlib
 import os
 import re
 from collections.abc import Iterable
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from partita.errors import PartitaError
 from partita.foundation.server_settings import BucketSettings
+from partita_services.iso_time import iso_time
 from partita_services.workflows.language.json_values import json_text
 from partita_services.workflows.language.language_errors import StateError
 
@@ -55,6 +55,7 @@ class S3Buckets:
         path.parent.mkdir(parents=True, exist_ok=True)
         part = path.with_name(f".{path.name}.part")
         part.write_bytes(content)
+        # Readers see the old object or the new one, never a part of it.
         os.replace(part, path)
 
     def remove(self, bucket: str, key: str) -> None:
@@ -69,12 +70,12 @@ class S3Buckets:
     def described(self, bucket: str, key: str) -> dict[str, Any]:
         """An object as ListObjectsV2 shows it."""
         content = self.read(bucket, key)
-        changed = datetime.fromtimestamp(self._path(bucket, key).stat().st_mtime, UTC)
+        changed_at = self._path(bucket, key).stat().st_mtime
         return {
             "Key": key,
             "Size": len(content),
             "ETag": etag(content),
-            "LastModified": changed.isoformat(timespec="seconds").replace("+00:00", "Z"),
+            "LastModified": iso_time(changed_at, "seconds"),
             "StorageClass": "STANDARD",
         }
 
@@ -199,7 +200,7 @@ def list_objects(buckets: S3Buckets, request: dict[str, Any]) -> dict[str, Any]:
 BUCKET_ARN = "arn:aws:s3:::"
 NOT_BUILT = ("Delimiter", "PartNumber", "VersionId")
 CONDITIONS = ("If", "CopySourceIf")
-"""How the names of conditional parameters begin: IfMatch, CopySourceIfModifiedSince."""
+"""The beginnings of the names of conditional parameters: IfMatch, CopySourceIfModifiedSince."""
 _BYTES = re.compile(r"bytes=(\d*)-(\d*)")
 OPERATIONS = {
     "copyObject": copy_object,

@@ -1,13 +1,16 @@
-"""Records in a table, over the wire: readable JSON, compressed or in pieces when it is long.
+"""A table of records on the server, over the wire: the store of functions and of workflows.
 
-PARTITION / SORT       a record
-PARTITION / rest#ID#0  a further item of a record that is too long for one
+A record is JSON that people can read. A long one is compressed, and cut into several items.
+
+    PARTITION / SORT       a record
+    PARTITION / rest#ID#0  a further item of a record that is too long for one
 """
 
 from __future__ import annotations
 
 import asyncio
 import base64
+import sys
 import zlib
 from collections.abc import AsyncIterator, Sequence
 from secrets import token_hex
@@ -21,7 +24,7 @@ from partita.foundation.service_limits import KB, MB
 
 Item = dict[str, Any]
 Action = dict[str, Any]
-"""One write of a transaction."""
+"""A write in a transaction."""
 Record = TypeVar("Record", bound=msgspec.Struct)
 
 TABLE_SECONDS = 0.05
@@ -30,11 +33,16 @@ PLAIN_BYTES_MAX = 64 * KB
 """Longer records are compressed."""
 PIECE_BYTES_MAX = 350 * KB
 THREAD_BYTES = 1 * MB
-"""Compressing more than that would keep others waiting."""
+"""Longer records are compressed in a thread, so that the event loop goes on."""
+
+
+class RecordConflict(Exception):
+    """Raised when the condition of a write failed: the record is not new, or another write came
+    first."""
 
 
 class RecordTable:
-    """`definition` is what CreateTable takes; its keys are `pk` and `sk`."""
+    """`definition` has the parameters of CreateTable; the keys of the table are `pk` and `sk`."""
 
     def __init__(self, client: Client, definition: Item) -> None:
         self._client = client
@@ -44,77 +52,25 @@ class RecordTable:
     async def prepare(self) -> None:
         """Create the table, unless it exists."""
         try:
-            await self.call("CreateTable", self._definition)
+            await self._client.call("dynamodb", "CreateTable", self._definition)
         except ClientError as error:
             if error.code != "ResourceInUseException":
                 raise
+        named = {"TableName": self._name}
         while True:
-            described = await self.call("DescribeTable", {})
+            described = await self._client.call("dynamodb", "DescribeTable", named)
             if described["Table"]["TableStatus"] == "ACTIVE":
                 return
             await asyncio.sleep(TABLE_SECONDS)
 
-    async def put(
-        self,
-        partition: str,
-        sort: str,
-        record: bytes,
-        attributes: Item | None = None,
-        condition: Item | None = None,
-    ) -> Action:
-        """The action that writes a record; what does not fit into its item is written before."""
-        if len(record) > THREAD_BYTES:
-            item, rest = await asyncio.to_thread(pack, partition, sort, record, attributes or {})
-        else:
-            item, rest = pack(partition, sort, record, attributes or {})
-        if rest:
-            await asyncio.gather(*(self.call("PutItem", {"Item": one}) for one in rest))
-        return {"Put": {"TableName": self._name, "Item": item, **(condition or {})}}
+    # Records
 
-    def delete(self, partition: str, sort: str, condition: Item | None = None) -> Action:
-        named = {"TableName": self._name, "Key": key(partition, sort)}
-        return {"Delete": {**named, **(condition or {})}}
-
-    async def remove(self, partition: str, name: str) -> None:
-        await self.call("DeleteItem", {"Key": key(partition, name)})
-
-    async def delete_all(self, keys: Sequence[Item]) -> None:
-        for start in range(0, len(keys), BATCH_DELETES_MAX):
-            batch = keys[start : start + BATCH_DELETES_MAX]
-            requests: Any = {self._name: [{"DeleteRequest": {"Key": one}} for one in batch]}
-            while requests:
-                answer = await self._client.call(
-                    "dynamodb", "BatchWriteItem", {"RequestItems": requests}
-                )
-                requests = answer.get("UnprocessedItems")
-
-    async def read(self, partition: str, sort: str, kind: type[Record]) -> Record | None:
+    async def find(self, partition: str, sort: str, kind: type[Record]) -> Record | None:
         item = await self.get(partition, sort)
         return None if item is None else msgspec.json.decode(await self.record(item), type=kind)
 
-    async def get(self, partition: str, sort: str) -> Item | None:
-        request = {"Key": key(partition, sort), "ConsistentRead": True}
-        item: Item | None = (await self.call("GetItem", request)).get("Item")
-        return item
-
-    async def record(self, item: Item) -> bytes:
-        keys = rest_keys(item)
-        rest = await asyncio.gather(*(self.get(key["pk"]["S"], key["sk"]["S"]) for key in keys))
-        return unpack(item, [one for one in rest if one is not None])
-
-    async def each(self, request: Item, operation: str = "Query") -> AsyncIterator[Item]:
-        if "IndexName" not in request:
-            request = {**request, "ConsistentRead": True}
-        while True:
-            page = await self.call(operation, request)
-            for item in page["Items"]:
-                yield item
-            if "LastEvaluatedKey" not in page:
-                return
-            request = {**request, "ExclusiveStartKey": page["LastEvaluatedKey"]}
-
-    async def call(self, operation: str, request: Item) -> dict[str, Any]:
-        return await self._client.call("dynamodb", operation, {"TableName": self._name, **request})
+    async def all(self, partition: str, kind: type[Record]) -> list[Record]:
+        return (await self.page(partition, kind, sys.maxsize))[0]
 
     async def page(
         self,
@@ -142,13 +98,96 @@ class RecordTable:
             last = item["sk"]["S"]
         return records, None
 
+    async def erase(self, partition: str, sort: str) -> None:
+        """Delete a record with its further items."""
+        item = await self.get(partition, sort)
+        if item is not None:
+            await self.delete_all([key(partition, sort), *rest_keys(item)])
+
+    async def erase_all(self, partition: str) -> None:
+        await self.delete_all(await self.keys(partition))
+
+    # Writes of a transaction
+
+    async def put(
+        self,
+        partition: str,
+        sort: str,
+        record: bytes,
+        attributes: Item | None = None,
+        condition: Item | None = None,
+    ) -> Action:
+        """Returns the action that writes a record, after writing what does not fit into its
+        item."""
+        if len(record) > THREAD_BYTES:
+            # zlib releases the interpreter's lock while it compresses.
+            item, rest = await asyncio.to_thread(pack, partition, sort, record, attributes or {})
+        else:
+            item, rest = pack(partition, sort, record, attributes or {})
+        if rest:
+            await asyncio.gather(*(self.call("PutItem", {"Item": item}) for item in rest))
+        return {"Put": {"TableName": self._name, "Item": item, **(condition or {})}}
+
+    def delete(self, partition: str, sort: str, condition: Item | None = None) -> Action:
+        named = {"TableName": self._name, "Key": key(partition, sort)}
+        return {"Delete": {**named, **(condition or {})}}
+
+    # Items
+
+    async def delete_all(self, keys: Sequence[Item]) -> None:
+        for start in range(0, len(keys), BATCH_DELETES_MAX):
+            batch = keys[start : start + BATCH_DELETES_MAX]
+            requests: Any = {self._name: [{"DeleteRequest": {"Key": key}} for key in batch]}
+            while requests:
+                answer = await self.send("BatchWriteItem", {"RequestItems": requests})
+                requests = answer.get("UnprocessedItems")
+
+    async def get(self, partition: str, sort: str) -> Item | None:
+        request = {"Key": key(partition, sort), "ConsistentRead": True}
+        item: Item | None = (await self.call("GetItem", request)).get("Item")
+        return item
+
+    async def record(self, item: Item) -> bytes:
+        """The whole record of an item; its further items are read."""
+        keys = rest_keys(item)
+        rest = await asyncio.gather(*(self.get(key["pk"]["S"], key["sk"]["S"]) for key in keys))
+        return unpack(item, [item for item in rest if item is not None])
+
+    async def each(self, request: Item, operation: str = "Query") -> AsyncIterator[Item]:
+        if "IndexName" not in request:
+            request = {**request, "ConsistentRead": True}
+        while True:
+            page = await self.call(operation, request)
+            for item in page["Items"]:
+                yield item
+            if "LastEvaluatedKey" not in page:
+                return
+            request = {**request, "ExclusiveStartKey": page["LastEvaluatedKey"]}
+
+    async def call(self, operation: str, request: Item) -> dict[str, Any]:
+        """Call an operation on this table."""
+        return await self.send(operation, {"TableName": self._name, **request})
+
+    async def send(self, operation: str, request: Item) -> dict[str, Any]:
+        """Call an operation whose request names this table.
+
+        If somebody has deleted the table, everything in it is gone, and it is created again.
+        """
+        try:
+            return await self._client.call("dynamodb", operation, request)
+        except ClientError as error:
+            if error.code != "ResourceNotFoundException":
+                raise
+        await self.prepare()
+        return await self._client.call("dynamodb", operation, request)
+
     async def keys(self, partition: str) -> list[Item]:
         request = {**query("pk = :pk", {":pk": partition}), "ProjectionExpression": "pk, sk"}
         return [item async for item in self.each(request)]
 
 
 def definition(table: str, *more_attributes: str, indexes: Sequence[Item] = ()) -> Item:
-    """CreateTable's parameters for a table of records; further attributes are keys of indexes."""
+    """The parameters of CreateTable. `more_attributes` are keys of indexes."""
     described: Item = {
         "TableName": table,
         "BillingMode": "PAY_PER_REQUEST",
@@ -192,10 +231,10 @@ def key(partition: str, sort: str) -> Item:
 
 
 def pack(partition: str, sort: str, record: bytes, attributes: Item) -> tuple[Item, list[Item]]:
-    """The item of a record, and further items for one that is too long.
+    """The item of a record, and further items if the record is too long for one.
 
-    The further items have new, random keys: they can be written first, and nobody sees them until
-    the item that names them is written.
+    The further items have new, random keys. They are written first, and nobody sees them until the
+    item that names them is written.
     """
     named = {**key(partition, sort), **attributes}
     if len(record) <= PLAIN_BYTES_MAX:
@@ -227,7 +266,9 @@ def unpack(item: Item, rest: Sequence[Item]) -> bytes:
     if "record" in item:
         text: str = item["record"]["S"]
         return text.encode()
-    return zlib.decompress(b"".join(base64.b64decode(one["packed"]["B"]) for one in (item, *rest)))
+    return zlib.decompress(
+        b"".join(base64.b64decode(part["packed"]["B"]) for part in (item, *rest))
+    )
 
 
 def action_bytes(action: Action) -> int:

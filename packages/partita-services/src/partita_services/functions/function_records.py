@@ -1,4 +1,5 @@
-"""The records of functions and of what calls them; configurations are as the API shows them."""
+"""The records of functions and of whatever calls them. Their configurations are in the API's own
+shape."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ class FunctionRecord(msgspec.Struct, kw_only=True):
     configuration: Configuration
     """FunctionConfiguration of $LATEST."""
     package: str
-    """The digest of its code."""
+    """The digest of the code."""
     last_version: int = 0
     concurrency: int | None = None
     tags: dict[str, str] = {}
@@ -33,12 +34,12 @@ class AliasRecord(msgspec.Struct, kw_only=True):
     version: str
     description: str
     weights: dict[str, float]
-    """Of the other version that it invokes, between 0 and 1."""
+    """The share of calls that go to the other version, between 0 and 1."""
     revision_id: str
 
 
 class EventInvokeRecord(msgspec.Struct, kw_only=True):
-    """What becomes of asynchronous invocations of a version or alias."""
+    """The configuration of asynchronous invocations of a version or alias."""
 
     qualifier: str
     configuration: Configuration
@@ -62,7 +63,7 @@ class MappingRecord(msgspec.Struct, kw_only=True):
     configuration: Configuration
     """EventSourceMappingConfiguration."""
     goal: str = "Enabled"
-    """The state in which its transition ends."""
+    """The state in which the current transition ends."""
     tags: dict[str, str] = {}
 
 
@@ -70,9 +71,9 @@ class ScheduleRecord(msgspec.Struct, kw_only=True):
     group: str
     name: str
     configuration: Configuration
-    """As GetSchedule shows it."""
+    """The members of GetSchedule's answer."""
     due_at: float | None = None
-    """When it runs next; None when it never will."""
+    """The time of the next run; None when there will be no more."""
 
 
 class GroupRecord(msgspec.Struct, kw_only=True):
