@@ -73,7 +73,7 @@ class Move:
 
     @property
     def resume(self) -> str:
-        """Where the log is read from next, in the source's own words, such as a GTID."""
+        """The place where reading of the log continues, in the source.s form (a GTID, an LSN)."""
         return self.state.fact(RESUME, str) or ""
 
 

@@ -1,3 +1,3 @@
-"""What is installed: compiled modules, optional packages, and the partner packages of this
-repository.
+"""The parts of an installation: compiled modules, optional packages, and the partner packages of
+this repository.
 """

@@ -1,4 +1,4 @@
-"""What a round trip to PostgreSQL fetches or commits, as plain values.
+"""Plans of round trips to PostgreSQL, as plain values: the rows to fetch, the rows to commit.
 
 This module does not import the driver: compiled modules import it, also where the driver is not
 installed.
