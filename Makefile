@@ -60,7 +60,7 @@ check: install
 	@$(MAKE) --no-print-directory --jobs 2 unit lint
 
 unit: install
-	$(PYTEST) packages/*/tests/unit
+	$(PYTEST) tests packages/*/tests/unit
 
 lint: install
 	$(BIN)/ruff check .
@@ -72,7 +72,7 @@ lint: install
 # Compiles, checks and installs what tests need side by side: each alone keeps one core busy.
 test:
 	@$(MAKE) --no-print-directory --jobs 3 provision checked
-	$(PYTEST) $(WORKERS) packages apps --ignore apps/metric-catalogue
+	$(PYTEST) $(WORKERS) tests packages apps --ignore apps/metric-catalogue
 	PARTITA_PURE=1 $(PYTEST) $(WORKERS) $(addprefix packages/partita/tests/,unit/database unit/server storage)
 	@$(MAKE) --no-print-directory coverage
 

@@ -1,4 +1,4 @@
-"""How fast Partita is, beside its peers and beside the limit, in one run on one machine.
+"""Measures Partita, its peers and the theoretical limit, in one run on one machine.
 
 `python -m benchmarks` (or `make bench`) compares servers, in this order:
 

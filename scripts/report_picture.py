@@ -62,7 +62,7 @@ def _report(path: Path) -> Path:
 
 
 def _shot(browser: Browser, top: int, height: int) -> str:
-    """A part of the page, in base64."""
+    """Returns a screenshot of a part of the page, in base64."""
     clip = {"x": 0, "y": top, "width": WIDTH, "height": height, "scale": 1}
     found = browser.call(
         "Page.captureScreenshot", format="png", clip=clip, captureBeyondViewport=True

@@ -1,9 +1,9 @@
-"""Fetches what the console's pages and their tests take from others, pinned by checksum.
+"""Fetches the third-party files of the console's pages and their tests, pinned by checksum.
 
     python scripts/vendor.py            # writes the files, with their licences
-    python scripts/vendor.py --check    # whether the files that are there are the pinned ones
+    python scripts/vendor.py --check    # checks that the files are the pinned ones
 
-They are part of the repository: nothing is fetched when pages are served or tested.
+The files are part of the repository, so nothing is fetched when pages are served or tested.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ EXIT_UNAVAILABLE = 3
 class Package:
     name: str
     sha512: str
-    """As the registry has it."""
+    """The checksum in the registry."""
     files: dict[str, Path]
-    """Where a file of the package goes."""
+    """The target of each file of the package."""
 
 
 PACKAGES = (
@@ -57,11 +57,11 @@ PACKAGES = (
 
 
 class Unavailable(Exception):
-    """Something could not be fetched; the text is the reason."""
+    """Raised when something cannot be fetched; the message is the reason."""
 
 
 def contents(package: Package) -> dict[Path, bytes]:
-    """The files of a package, by where they go."""
+    """Returns the contents of a package's files, by their targets."""
     npm = shutil.which("npm")
     if npm is None:
         raise Unavailable("npm, which downloads packages, is not installed")

@@ -1,4 +1,4 @@
-"""What the tests of several packages share: processes, servers, browsers, people, wheels."""
+"""Shared by the tests of several packages: processes, servers, browsers, data and wheels."""
 
 from __future__ import annotations
 

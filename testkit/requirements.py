@@ -1,4 +1,4 @@
-"""What a test needs besides its own package."""
+"""Skips tests whose requirements beyond their own package are missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the four ways of the thesis's figure 5.1 to deliver visits take, and what they cost.
+"""Measures the delay and the cost of the four ways to deliver visits in figure 5.1 of the thesis.
 
     python -m benchmarks.applications.delivery
 
@@ -94,7 +94,7 @@ async def _send(url: str) -> None:
 
 
 async def _delays(client: Client, count: int) -> list[float]:
-    """Of all visits, when they have all arrived."""
+    """Waits until all visits have arrived, and returns their delays."""
     while True:
         found = await _arrived(client)
         if len(found) >= count:

@@ -48,7 +48,7 @@ SECONDS = 5
 ROUNDS = 3
 STEADY_CONNECTIONS = 32
 PAUSE_MS = (4, 12)
-"""Before each request, by chance: with an answer after 2 ms, 32 connections make 3,200 a second."""
+"""The random pause before a request: with responses in 2 ms, 32 connections send 3,200 a second."""
 REQUESTS_PER_SECOND_MIN = 3000
 P99_MS_MAX = 20
 THESIS_REQUESTS_PER_SECOND = 8_000_000 / 86_400

@@ -62,7 +62,7 @@ end
 
 
 class TunedMariaDB(MariaDB):
-    """Everything in memory, without instrumentation: tuned to read as fast as possible."""
+    """MariaDB tuned to read as fast as possible: all data in memory, and no instrumentation."""
 
     def command(self) -> list[str]:
         plain = [part for part in super().command() if "performance-schema" not in part]
@@ -104,7 +104,7 @@ def measure() -> dict[str, Any]:
 
 
 async def fill_both(mariadb: MariaDB, mysql: str, endpoint: str) -> None:
-    """The same catalogue on both sides."""
+    """Writes the same catalogue to both databases."""
     say(f"{METRICS:,} metrics into both databases")
     async with catalogue_service.open_stores(mysql, endpoint, CatalogueTables()) as stores:
         assert stores.mariadb and stores.dynamodb
@@ -122,7 +122,7 @@ async def fill_both(mariadb: MariaDB, mysql: str, endpoint: str) -> None:
 
 @contextmanager
 def served(mode: str, where: list[str]) -> Iterator[str]:
-    """A server of the catalogue, with more options; its URL."""
+    """Runs a server of the catalogue with these options, and yields its URL."""
     command = [sys.executable, "-m", "partita.cli", "metrics", "serve", "--port", "0"]
     process = subprocess.Popen(
         [*command, "--mode", mode, *where], stdout=subprocess.PIPE, text=True, cwd=ROOT

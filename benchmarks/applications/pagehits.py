@@ -108,7 +108,7 @@ class Taken(NamedTuple):
     """The result of one load."""
 
     events_per_second: float
-    """From the first visit that is posted to the last that is counted and stored."""
+    """Over the time from the first posted visit to the last one that is counted and stored."""
     posted_per_second: float
     failed: int
     resident_mb: dict[str, float]
@@ -142,7 +142,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _compare_lists(runs: int) -> None:
-    """Lists of a day that are not cached, of both counters on the same visits."""
+    """Compares uncached lists of a day, of both counters, on the same visits."""
     say(f"load {machine.describe()['load_at_start']:.1f} when it began")
     found = []
     with DurablePostgreSQL() as server:
@@ -261,7 +261,7 @@ def _resident(pipeline: Pipeline) -> dict[str, float]:
 
 
 def _served_after(pipeline: Pipeline) -> float:
-    """From the moment a window closes (its end plus the lateness) until its list is served."""
+    """Returns the time from a window's close (end plus lateness) until its list is served."""
     now = time.time()
     end = now // WINDOW_SECONDS * WINDOW_SECONDS + WINDOW_SECONDS
     stop = threading.Event()
@@ -285,7 +285,7 @@ def _visit_until(pipeline: Pipeline, stop: threading.Event) -> None:
 
 
 async def _ask_steadily(pipeline: Pipeline) -> dict[str, float]:
-    """At a fixed rate, each request when it is due: latency counts from then."""
+    """Sends requests at a fixed rate; the latency counts from when a request was due."""
     host, port = pipeline.url("api").removeprefix("http://").split(":")
     request = f"GET {LIST} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode()
     latencies: list[float] = []
@@ -330,14 +330,14 @@ def _ask_at_most(pipeline: Pipeline, path: str, folder: Path) -> float:
 
 
 class DurablePostgreSQL(PostgreSQL):
-    """Waits for its disk, unlike in tests, because the new counter does so too."""
+    """PostgreSQL that syncs to its disk, unlike in tests, because the new counter does too."""
 
     def command(self) -> list[str]:
         return [option.replace("--fsync=off", "--fsync=on") for option in super().command()]
 
 
 def _measure_old() -> dict[str, Any]:
-    """The same visits in the same batches, with direct calls instead of HTTP requests."""
+    """Measures the old counter with the same batches, by direct calls instead of HTTP requests."""
     say(f"the old counter on PostgreSQL, for {OLD_SECONDS} s")
     with DurablePostgreSQL() as server:
         server.create(DATABASE)
@@ -353,7 +353,7 @@ def _measure_old() -> dict[str, Any]:
 def _at_a_time(
     server: PostgreSQL, work: Callable[[RelationalCounter, random.Random], int], connections: int
 ) -> float:
-    """On as many connections as the new counter has, each in a thread."""
+    """Counts on as many connections as the new counter has, each in a thread."""
     done: list[int] = []
     ends = time.monotonic() + OLD_SECONDS
 

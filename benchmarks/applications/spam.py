@@ -37,7 +37,7 @@ class Outcome(NamedTuple):
     found: Counter[str]
     honest: int
     taken: int
-    """Honest hits that were withheld."""
+    """The number of honest hits that were withheld."""
     microseconds: float
     """For one visit, including all work of the filter."""
     clean: Windows
@@ -97,7 +97,7 @@ def _minute(moment: float, settings: SpamSettings) -> int:
 def _credit(
     row: AdjustmentRow, minutes: Counter[tuple[int, int, str | None]], found: Counter[str]
 ) -> int:
-    """Hits that are taken back count as spam up to the spam of the asset in that minute."""
+    """Counts withdrawn hits as spam, up to the spam of the asset in that minute."""
     left = -row.hits
     for attack in ATTACKS:
         key = (row.asset_id, row.time, attack.name)
@@ -124,7 +124,7 @@ def _add(windows: Windows, asset_id: int, moment: float, hits: int) -> None:
 
 
 def deviations(outcome: Outcome, period: Period) -> list[Deviation]:
-    """For the list of every window: excess and missing hits, as a share of all listed hits."""
+    """Returns excess and missing hits of each window's list, as a share of all listed hits."""
     return [
         Deviation(
             _deviation(outcome.clean[key], outcome.attacked[key]),

@@ -33,7 +33,7 @@ class MadeVisit(NamedTuple):
     time: float
     url: str = ""
     attack: str | None = None
-    """The attack that it belongs to, which the filter does not know."""
+    """The attack that the visit belongs to; the filter does not see it."""
 
 
 class Attack(NamedTuple):
@@ -41,7 +41,7 @@ class Attack(NamedTuple):
     rank: int
     """The rank of the asset, by popularity."""
     make: Callable[[random.Random], Iterator[tuple[float, str]]]
-    """Seconds since the start, and the visitor."""
+    """Yields (seconds since the start, visitor)."""
 
 
 class Site:
@@ -83,7 +83,7 @@ def visits(
     seed: int = 1,
     attacks: tuple[Attack, ...] = (),
 ) -> list[MadeVisit]:
-    """In order of time."""
+    """Returns all visits in order of time."""
     chance = random.Random(seed)
     site = Site(chance, assets)
     made = list(_honest(chance, site, minutes * 60, per_second))
@@ -124,17 +124,17 @@ def _honest(
 
 
 def reloading(chance: random.Random) -> Iterator[tuple[float, str]]:
-    """One visitor, every two seconds for ten minutes."""
+    """Yields one visitor who reloads every two seconds for ten minutes."""
     return ((1_200 + 2 * number + chance.random(), "reloader") for number in range(300))
 
 
 def wave(chance: random.Random) -> Iterator[tuple[float, str]]:
-    """Three thousand new visitors within three minutes."""
+    """Yields three thousand new visitors within three minutes."""
     return ((2_700 + 180 * chance.random(), f"wave-{number}") for number in range(3_000))
 
 
 def slow(chance: random.Random) -> Iterator[tuple[float, str]]:
-    """Three hundred visitors, each about every five minutes for an hour."""
+    """Yields three hundred visitors, each about every five minutes for an hour."""
     for number in range(300):
         seconds = 3_000 + 300 * chance.random()
         while seconds < 6_600:

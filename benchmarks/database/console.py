@@ -1,9 +1,8 @@
-"""`python -m benchmarks.database.console`: what the console costs requests that have nothing to do
-with it.
+"""`python -m benchmarks.database.console`: the cost of the console for requests that do not use it.
 
 Two durable servers, one without a console and one whose pages were opened. Each is driven in turn,
-several times, and the rates are compared pairwise, so that a change in the machine's mood meets
-both. The figures go into results/console.json.
+several times, and the rates are compared pairwise, so that other load of the machine affects both.
+ The figures go into results/console.json.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ def measure() -> dict[str, Any]:
             costs: dict[str, list[float]] = {kind: [] for kind in KINDS}
             for number in range(ROUNDS + 1):
                 seconds = SECONDS if number else WARM_UP_SECONDS
-                # Each is first as often as it is second.
+                # Each server is first as often as it is second.
                 order = KINDS if number % 2 else KINDS[::-1]
                 for kind in order:
                     server = running[kind]

@@ -65,7 +65,7 @@ def _as_many_as_fit(make: Callable[[int], Json]) -> list[Json]:
 
 
 def _updates(lists: int) -> Json:
-    """As many as a transaction may have; those that it may not write are refused at the end."""
+    """Returns a transaction of the most updates; a refusal for their size comes only at the end."""
     return {
         "TransactItems": [
             {

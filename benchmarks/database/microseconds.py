@@ -1,8 +1,8 @@
 """`python -m benchmarks.database.microseconds`: where the time of one request goes, in process.
 
-Everything between the bytes of a request and the bytes of its answer, without sockets and without
-a disk: the whole way, then its stages one by one. A stage alone is faster than on the way, because
-its code is still in the processor's caches; what is left over is shown as the rest.
+Measures everything between the bytes of a request and the bytes of its response, without sockets
+and disk: first the whole path, then its stages one by one. A stage alone is faster than within the
+path, because its code is still in the processor's caches; the remainder is shown as the rest.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ STAGES = ("HTTP in and out", "JSON", "validation", "operation", "rest")
 
 
 class _Transport(asyncio.Transport):
-    """A client that takes everything and says nothing."""
+    """A transport that accepts all output and sends nothing."""
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
         pass
@@ -51,7 +51,7 @@ class _Transport(asyncio.Transport):
 
 
 class Bench:
-    """A database in memory, a listener without a socket, and a turn for what comes later."""
+    """A database in memory, a listener without a socket, and an event loop for later callbacks."""
 
     def __init__(self) -> None:
         self.later: deque[Callable[[], None]] = deque()
@@ -115,7 +115,7 @@ def _ignore(outcome: Any) -> None:
 
 
 def microseconds(work: Callable[[], None], after: Callable[[], None]) -> float:
-    """Of the fastest round: the others were disturbed."""
+    """Returns the time of the fastest round, since slower ones were disturbed."""
     best = float("inf")
     for _ in range(ROUNDS):
         started = process_time()
@@ -128,7 +128,7 @@ def microseconds(work: Callable[[], None], after: Callable[[], None]) -> float:
 
 
 def measure(bench: Bench, name: str) -> tuple[dict[str, float], float, float]:
-    """The stages of an operation; the whole when its bytes suffice, and when it is cached."""
+    """Returns the times of the stages, of the path for plain reads, and of a cached response."""
     operation = next(one for one in OPERATIONS if one.name == name)
     bodies = operation.bodies()
     heads = headers(operation.target)
@@ -159,7 +159,7 @@ def measure(bench: Bench, name: str) -> tuple[dict[str, float], float, float]:
     whole = microseconds(through(bench.connect()), bench.run_later)
     plain = microseconds(through(bench.connect(plainly=True)), bench.run_later)
     cached = through(bench.connect(caches=True))
-    # Twice: a response is admitted on the second miss.
+    # Sent twice: the cache admits a response at its second miss.
     for _ in range(2 * len(bodies)):
         cached()
         bench.run_later()

@@ -45,10 +45,10 @@ FAMILY = "mixed"
 TEXT = "A new item, as long as a short note. " * 4
 WRITERS = 4
 READERS = {"GetItem": 3, "Query": 2, "Scan": 1}
-"""Connections."""
+"""The number of connections for each operation."""
 RANGE_READS = ("Query", "Scan")
 MIXES = {"busy": 0.0, "now and then": 0.05}
-"""Seconds between a range read and the next one on its connection."""
+"""Seconds between two range reads on the same connection."""
 WARM_UP_SECONDS = 2
 SECONDS = 6
 ROUNDS = 3
@@ -140,7 +140,7 @@ def _reads(operation: str) -> Iterator[bytes]:
 
 
 def _numbered(body: bytes, place: int) -> bytes:
-    """In bytes of its own: white space that spells a number in binary, as long as any other."""
+    """Makes a body unique: puts white space before it that encodes a number in binary."""
     return f"{place:024b}".translate(WHITE_SPACE).encode() + body
 
 
@@ -184,7 +184,7 @@ def _row(latencies: list[float], seconds: int) -> dict[str, float]:
 
 
 def _medians(rounds: list[Rows]) -> Rows:
-    """Of the rounds; the longest is that of all."""
+    """Returns the medians of the rounds; the longest time is that of all rounds."""
     return {
         kind: {
             figure: (max if figure == "max_ms" else median)(rows[kind][figure] for rows in rounds)

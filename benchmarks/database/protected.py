@@ -1,5 +1,5 @@
-"""`python -m benchmarks.database.protected`: what signatures, policies and TLS cost a GetItem, and
-what encryption at rest costs items and scans.
+"""`python -m benchmarks.database.protected`: the cost of signatures, policies and TLS for GetItem,
+and of encryption at rest for items and scans.
 
 Three servers in memory: an open one, one that verifies signatures and decides by a policy, one
 behind TLS. Each gets GetItem requests that it has never seen, in turn, several times, and the rates
@@ -47,11 +47,11 @@ ROUNDS = 5
 SHARES_MIN = {"signed": 0.75, "tls": 0.6}
 PLAIN, ENCRYPTED = "plain folder", "encrypted folder"
 AT_REST = {"GetItemFresh": 0.8, "PutItem": 0.8, "UpdateItem": 0.8, "Scan": 0.4}
-"""Operations, and how much of a plain server's rate an encrypted one is to have."""
+"""The share of a plain server's rate that an encrypted one must reach, by operation."""
 READY_SECONDS_MAX = 60
 SERVICE = SERVICES["dynamodb"]
 
-# Requests are complete before the clock starts: each has headers and a signature of its own.
+# Requests are complete before the clock starts; each has its own headers and signature.
 SCRIPT = """\
 local requests = {}
 local at = 0
@@ -98,7 +98,7 @@ def measure() -> dict[str, Any]:
         bodies = _bodies()
         for round_number in range(ROUNDS + 1):
             for kind, server in servers.items():
-                # Signatures are good for five minutes, and a request is asked for once.
+                # Signatures are valid for five minutes, and each request is sent once.
                 part = bodies[round_number * REQUESTS : (round_number + 1) * REQUESTS]
                 rate, microseconds = _drive(path, folder, server, key, part)
                 if round_number:
@@ -115,7 +115,7 @@ def measure() -> dict[str, Any]:
 
 
 def _measure_at_rest(path: str) -> dict[str, Any]:
-    """By operation: the rates of both servers, their processors' time, and the share."""
+    """Returns the rates of both servers, their processor time, and the share, by operation."""
     found: dict[str, Any] = {}
     with tempfile.TemporaryDirectory(prefix="at-rest-") as name, ExitStack() as opened:
         folder = Path(name)
@@ -202,7 +202,7 @@ def _seed(kind: str, port: int, key: AccessKey) -> None:
     import boto3
     import urllib3
 
-    # The certificate is the server's own, and was made a moment ago.
+    # The certificate is self-signed and was created a moment ago.
     urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
     client = boto3.client(
         "dynamodb",
@@ -231,7 +231,7 @@ def _drive(
     bodies: list[bytes],
     target: str = "GetItem",
 ) -> tuple[float, float]:
-    """Requests a second, and microseconds of the server's processor for one."""
+    """Returns requests per second, and the server's processor time per request in microseconds."""
     kind, host = server.kind, f"{HOST}:{server.port}"
     requests = folder / f"{kind}.requests"
     now = time.time()

@@ -1,4 +1,4 @@
-"""What backups, recovery, restores, exports and imports cost, on this machine.
+"""Measures the cost of backups, recovery, restores, exports and imports on this machine.
 
     python -m benchmarks.database.recovery [--items 200000] [--value-bytes 200] [--restore-mb 1024]
 
@@ -29,17 +29,17 @@ from testkit.servers import processes
 
 ROUNDS = 8
 MEMORY_EVERY = 50
-"""GetItems between two looks at the memory."""
+"""The number of GetItems between two readings of the memory."""
 WRITES_MAX = 80_000
 COMPARED = ("restore", "import", "bulk")
-"""With BatchWriteItem."""
+"""These are compared with BatchWriteItem."""
 ON = {"PointInTimeRecoveryEnabled": True}
 VALUE_BYTES = 200
 TREE = "data.mdb"
 
 
 class Told(dict[str, Any]):
-    """Figures, printed and kept as they come."""
+    """Figures that are printed and saved as they are set."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -77,8 +77,8 @@ async def rate(count: int, work: Callable[[], Awaitable[Any]]) -> float:
 
 
 async def beside(port: int, pid: int, work: Awaitable[Any]) -> tuple[float, float]:
-    """The p99 of another client's GetItem in milliseconds while something is done, and the most
-    memory that the server had."""
+    """Does some work; returns the p99 of another client's GetItem in milliseconds meanwhile, and
+    the most memory that the server had."""
     connection = await Connection.to(port)
     times: list[float] = []
     memory = 0.0
@@ -96,7 +96,7 @@ async def beside(port: int, pid: int, work: Awaitable[Any]) -> tuple[float, floa
 
 
 async def compare_writes(port: int, connection: Connection, count: int, results: Told) -> None:
-    """Plain writes and those with recovery, in turns: what else the machine does is shared."""
+    """Compares plain writes and writes with recovery, in turns, so that other load affects both."""
     setting = {"TableName": "recovered", "PointInTimeRecoverySpecification": ON}
     await connection.ask("UpdateContinuousBackups", setting)
     seconds = {"plain": 0.0, "recovered": 0.0}
@@ -112,12 +112,12 @@ async def compare_writes(port: int, connection: Connection, count: int, results:
 
 
 def memory_mb(pid: int) -> float:
-    """What a process and those that it started have of their own: the tree's pages are not."""
+    """Returns the private memory of a process and its children, without the mapped tree."""
     try:
         status = Path(f"/proc/{pid}/status").read_text()
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     except OSError:
-        # It has ended.
+        # The process has ended.
         return 0.0
     own = status.partition("RssAnon:")[2].split()
     return (int(own[0]) / 1024 if own else 0.0) + sum(memory_mb(int(child)) for child in children)

@@ -51,7 +51,7 @@ def items(megabytes: int) -> Iterator[dict[str, Any]]:
 
 
 def side_by_side(folder: Path, megabytes: int) -> Iterator[tuple[str, Any]]:
-    """What was measured, as it is known."""
+    """Yields measurements as they are done."""
     yield "restored MB", megabytes
     for name, restore in (
         ("Partita", _partita),
@@ -120,13 +120,13 @@ def _dynamodb_local(place: Path, megabytes: int) -> Restored:
 
 
 def _roomy(place: Path, megabytes: int) -> Path:
-    """In memory, if a third of what is free there is enough."""
+    """Returns a folder in memory if a third of its free space suffices, else the given place."""
     room = MEMORY_FOLDER.exists() and shutil.disk_usage(MEMORY_FOLDER).free > 3 * megabytes * MB
     return MEMORY_FOLDER if room else place
 
 
 async def _fill(port: int, megabytes: int) -> int:
-    """How many megabytes it has when they are there, or when the time is over."""
+    """Fills the table until it has so many megabytes or the time is over; returns its size."""
     connection = await Connection.to(port)
     await connection.ask("CreateTable", schema(TABLE))
     deadline = time.monotonic() + FILL_SECONDS_MAX

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.database.scaling`: what a request costs with few items and with many.
+"""`python -m benchmarks.database.scaling`: the cost of a request with few items and with many.
 
 Two durable servers of the same program run side by side, one on 10 thousand items and one on 5
 million. They are filled with BatchWriteItem over a few connections while their durability is
@@ -40,7 +40,7 @@ TABLE = "bench-scaling"
 FAMILY = "item"
 FEW_ITEMS = 10_000
 MANY_ITEMS = 5_000_000
-# Small enough that five million and the free space between them stay below 12 GB.
+# Five million items, with the free space between them, must stay below 12 GB.
 TEXT = "An item among many, as long as a short note. " * 8
 LOADERS = 4
 BATCHES_PER_TURN = 2_000
@@ -66,7 +66,7 @@ def main() -> None:
 
 def measure(many: int) -> dict[str, Any]:
     PEERS.mkdir(exist_ok=True)
-    # Beside the peers, not in the system's temporary folder, which may lie in memory.
+    # Next to the peers: the system's temporary folder may be in memory.
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="many-", dir=PEERS)))
         results: dict[str, Any] = {"machine": machine.describe(), "few": FEW_ITEMS, "many": many}
@@ -96,7 +96,7 @@ def item(number: int) -> Json:
 
 
 def fill(data: Path, count: int) -> float:
-    """Put that many items into a new folder; the seconds that it took."""
+    """Puts that many items into a new folder; returns the seconds that it took."""
     started_at = time.monotonic()
     with closing(_start("relaxed", data)) as running, ExitStack() as stack:
         clients = [stack.enter_context(closing(Client(running.port))) for _ in range(LOADERS)]
@@ -110,7 +110,7 @@ def fill(data: Path, count: int) -> float:
         described = clients[0].call("DescribeTable", {"TableName": TABLE})["Table"]
         if described["ItemCount"] != count:
             raise SystemExit(f"{described['ItemCount']} items were loaded instead of {count}")
-    # What the system has yet to write would be written while the others are measured.
+    # Otherwise the system would write the rest to disk while other servers are measured.
     os.sync()
     return time.monotonic() - started_at
 
@@ -148,7 +148,7 @@ def get_item(number: int, place: int = 0) -> Json:
 
 
 def put_item(number: int, place: int) -> Json:
-    """As long as before, so that the table stays what it is; and another value each time."""
+    """Returns a put that changes the value, but not its length, so that the table does not grow."""
     rank = {"N": str(MANY_ITEMS + place)}
     return {"TableName": TABLE, "Item": {**item(number), "rank": rank}}
 
@@ -166,7 +166,7 @@ OPERATIONS = {"GetItem": get_item, "PutItem": put_item, "Query": query}
 
 
 def _load(operation: str, count: int) -> Load:
-    """Requests that are all different: where keys come again, the space in front of them grows.
+    """Returns requests that are all different; a key that is repeated gets more space before it.
 
     Every key comes at least twice, so that a put never finds the value that it writes, even when
     the driver begins again.
@@ -182,7 +182,7 @@ def _load(operation: str, count: int) -> Load:
 
 
 def _check(running: Running, count: int) -> None:
-    """That what is measured is there, at both ends of the range."""
+    """Checks that the items at both ends of the range exist."""
     with closing(Client(running.port)) as client:
         for number in (0, count - 1):
             assert client.call("GetItem", get_item(number))["Item"]["pk"] == item(number)["pk"]
@@ -207,7 +207,7 @@ def _measure_all(driver: Driver, running: dict[int, Running]) -> list[dict[str, 
 def _alternate(
     driver: Driver, running: dict[int, Running], loads: dict[int, Load]
 ) -> Iterator[tuple[int, float]]:
-    """One after the other, so that a change in the machine's mood meets both."""
+    """Measures both servers in turns, so that other load of the machine affects both."""
     for count, server in running.items():
         driver.drive(server.port, loads[count], CONNECTIONS, WARM_UP_SECONDS)
     for _ in range(REPEATS):

@@ -1,5 +1,4 @@
-"""`python -m benchmarks.database.shared`: servers over PostgreSQL, next to what PostgreSQL itself
-reaches.
+"""`python -m benchmarks.database.shared`: servers over PostgreSQL, compared with PostgreSQL itself.
 
 A private PostgreSQL that waits for the disk. One server with 64 connections, its writes between two
 runs of `pgbench`, so that whatever else the machine does is in both; then, with 5 ms on the way to
@@ -38,7 +37,7 @@ ITEMS = 60_000
 CONNECTIONS = 64
 FAR_CONNECTIONS = 16
 FAR_SECONDS = 0.0025
-"""In each direction."""
+"""The simulated latency in each direction."""
 UPSERT = (
     "\\set k random(1, 60000)\n"
     "INSERT INTO bench VALUES ('key ' || :k, repeat('x', 300))"
@@ -49,7 +48,7 @@ UPSERT = (
 class SyncedPostgreSQL(PostgreSQL):
     def __init__(self) -> None:
         super().__init__()
-        # Not in memory: its disk is part of what is measured.
+        # Not in memory, because the disk is part of the measurement.
         self.folder = Path(tempfile.mkdtemp(prefix="partita-bench-"))
 
     def command(self) -> list[str]:
@@ -60,7 +59,7 @@ class SyncedPostgreSQL(PostgreSQL):
 class Figure(NamedTuple):
     measured: float
     target: float = 0.0
-    """What it should be at least; at most, if it is negative."""
+    """The minimum; if it is negative, its absolute value is the maximum."""
 
     @property
     def verdict(self) -> str:
@@ -98,7 +97,7 @@ def measure() -> dict[str, Figure]:
 
 
 def _pgbench(postgresql: PostgreSQL, folder: Path) -> float:
-    """On 16 connections, as DEPENDENCIES.md has it."""
+    """Runs pgbench on 16 connections, as in DEPENDENCIES.md."""
     script = folder / "upsert.sql"
     script.write_text(UPSERT)
     said = subprocess.run(
@@ -188,7 +187,7 @@ def _counter(port: int) -> int:
 def _together(
     driver: Driver, ports: list[int], name: str, load: Any, connections: int
 ) -> list[Measurement]:
-    """One driver for each server, all at once."""
+    """Runs a driver for each server, all at once."""
     with ThreadPoolExecutor(len(ports)) as pool:
         loads = [load(f"{name}{place}", "watched") for place in range(len(ports))]
         sent = [
@@ -244,7 +243,7 @@ def _key(place: int, name: str) -> dict[str, Any]:
 
 
 def _puts(name: str, target: str) -> Load:
-    # Another one each time: what is there already is not written.
+    # Another value each time, because an unchanged item is not written.
     text = {"text": {"S": f"{name:x<300}"}}
     own = {"items": 0}.get(target, hash(name) % 1000 * ITEMS)
     bodies = [

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.database.watched`: what a stream and Contributor Insights cost a PutItem.
+"""`python -m benchmarks.database.watched`: the cost of a stream and of insights for PutItem.
 
 One durable server, three tables: a plain one, one with a stream, one with a stream and insights.
 Each is driven in turn, several times, and the rates are compared pairwise, so that a change in the

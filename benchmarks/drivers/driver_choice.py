@@ -1,4 +1,4 @@
-"""Which driver there is: wrk, or our own where it cannot be had."""
+"""Chooses the driver: wrk, or our own if wrk cannot be installed."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ from benchmarks.drivers.load import Driver
 
 
 def choose(folder: Path) -> Driver:
-    """The folder is for what the driver writes."""
+    """Returns the driver; it writes its scripts to the folder."""
     found = wrk_driver.find()
     return wrk_driver.Wrk(found, folder) if found else socket_driver.Sockets()

@@ -1,4 +1,4 @@
-"""What a driver gets and what it gives back."""
+"""The input and the result of a driver."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class Measurement:
     p50_ms: float
     p99_ms: float
     refused: int
-    """Answers that were not 2xx."""
+    """The number of responses with a status other than 2xx."""
     broken: int
-    """Requests without an answer: connections refused or lost, time-outs."""
+    """The number of requests without a response: refused or lost connections, timeouts."""
 
 
 class Driver(Protocol):
@@ -32,5 +32,5 @@ class Driver(Protocol):
     def name(self) -> str: ...
 
     def drive(self, port: int, load: Load, connections: int, seconds: int) -> Measurement:
-        """Keep that many connections busy, one request at a time on each."""
+        """Keeps that many connections busy, with one request at a time on each."""
         ...

@@ -1,4 +1,4 @@
-"""Plain requests over sockets: less work than a client of AWS's."""
+"""Plain requests over sockets, which take less processor time than AWS's clients."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HEADERS = (
 
 
 class Connection:
-    """Opened again when it was idle for long: the server closes such."""
+    """A connection that is opened again after a long pause, because the server closes idle ones."""
 
     def __init__(self, port: int) -> None:
         self._port = port
@@ -73,7 +73,7 @@ async def spread(port: int, requests: Iterator[tuple[str, Any]]) -> None:
 async def until(
     connection: Connection, operation: str, request: Any, path: tuple[str, ...], status: str
 ) -> None:
-    """Until a description has a status; a failure is raised."""
+    """Waits until a description has a status; raises an error if it failed."""
     while True:
         answer = await connection.ask(operation, request)
         for name in path:

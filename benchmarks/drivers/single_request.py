@@ -12,11 +12,11 @@ ANSWER_SECONDS_MAX = 60
 
 
 class WireError(Exception):
-    """The answer was not 200, or did not come."""
+    """Raised when the response is not 200, or when none comes."""
 
 
 def headers(target: str) -> dict[str, str]:
-    """Signed in form only: signatures are accepted and not verified in this benchmark."""
+    """Returns headers with a dummy signature, because no server verifies it in this benchmark."""
     return {
         "X-Amz-Target": f"DynamoDB_20120810.{target}",
         "Content-Type": "application/x-amz-json-1.0",
@@ -30,7 +30,7 @@ def headers(target: str) -> dict[str, str]:
 
 
 class Client:
-    """A connection that is kept, and opened again when the server has closed it."""
+    """A persistent connection, which is opened again when the server has closed it."""
 
     def __init__(self, port: int) -> None:
         self._connection = http.client.HTTPConnection(HOST, port, timeout=ANSWER_SECONDS_MAX)

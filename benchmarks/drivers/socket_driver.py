@@ -30,12 +30,12 @@ class Stream:
     requests: Iterator[bytes]
     connections: int
     pause_seconds: float = 0.0
-    """From an answer to the connection's next request."""
+    """The pause between a response and the next request of the connection."""
 
 
 @dataclass
 class Tally:
-    """What all connections of one measurement have seen."""
+    """The counts of all connections of one measurement."""
 
     port: int
     stop_at: float
@@ -48,14 +48,14 @@ class Tally:
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
     def connect_again(self, requests: Iterator[bytes]) -> None:
-        """For servers that close after every answer."""
+        """Opens a new connection, for servers that close it after every response."""
         task = asyncio.get_running_loop().create_task(_connect(requests, self))
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
 
 
 class Connection(asyncio.Protocol):
-    """One request at a time; the next leaves when the answer is whole, or a pause later."""
+    """A connection with one request at a time; the next follows the response after the pause."""
 
     def __init__(self, requests: Iterator[bytes], tally: Tally) -> None:
         self._requests = requests
@@ -122,7 +122,7 @@ async def _drive(port: int, load: Load, connections: int, seconds: int) -> Measu
 
 
 async def drive_beside(port: int, streams: Sequence[Stream], seconds: int) -> list[Tally]:
-    """Several streams at once."""
+    """Drives several streams at once."""
     stop_at = perf_counter() + seconds
     tallies = [Tally(port, stop_at, stream.pause_seconds) for stream in streams]
     for tally, stream in zip(tallies, streams, strict=True):

@@ -1,4 +1,4 @@
-"""The driver: wrk, one thread, with a Lua script that Python writes for each operation."""
+"""The driver wrk, with one thread, and a Lua script that Python writes for each operation."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ end
 
 
 def find() -> str | None:
-    """The path of wrk; installed first where that needs no question (root, apt-get)."""
+    """Returns the path of wrk; as root with apt-get, installs it first if necessary."""
     if shutil.which("wrk") is None and os.geteuid() == 0 and shutil.which("apt-get"):
         _apt_get("update")
         _apt_get("install", "--yes", "--no-install-recommends", "wrk")
@@ -111,5 +111,5 @@ class Wrk:
 
 
 def _quoted(text: str) -> str:
-    """A Lua string: JSON's escapes of plain ASCII are Lua's too."""
+    """Returns a Lua string; for plain ASCII, JSON's escapes are valid in Lua."""
     return orjson.dumps(text).decode()

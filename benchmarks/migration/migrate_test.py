@@ -64,7 +64,7 @@ def main() -> None:
 
 
 def _tested(folder: Path) -> tuple[str, int, int]:
-    """What `test` says at its end, and the most memory of its process and of one that it starts."""
+    """Returns the last line of `test`, and the peak memory of its process and of its child."""
     command = [sys.executable, "-m", "partita.cli", "migrate", "test", str(folder), *sys.argv[1:]]
     own = others = 0
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:

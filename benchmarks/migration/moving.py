@@ -52,7 +52,7 @@ PLAIN_ITEMS = 100_000
 BOTO_ITEMS = 20_000
 STEADY_CHANGES = 10
 STEADY_PER_SECOND = 100
-"""Transactions, each with so many changes."""
+"""Transactions per second, each with several changes."""
 TICKS = os.sysconf("SC_CLK_TCK")
 MB = 1 << 20
 
@@ -113,8 +113,8 @@ def boto_client(endpoint: str) -> Any:
 
 @contextmanager
 def empty_copy(endpoint: str, table: TableDesign) -> Iterator[str]:
-    """A table with the keys and indexes of another. To write the same items over themselves would
-    be quicker than a load can be: no index changes."""
+    """Creates an empty table with the keys and indexes of another. Overwriting items with the same
+    ones would be too fast for a comparison with a load, because no index changes."""
     client, name = boto_client(endpoint), f"{table.name}-plain"
     known = client.describe_table(TableName=table.name)["Table"]
     wanted = ("IndexName", "KeySchema", "Projection")
@@ -136,7 +136,7 @@ def empty_copy(endpoint: str, table: TableDesign) -> Iterator[str]:
 
 
 def plain_items_per_second(endpoint: str, table: str, items: list[dict[str, Any]]) -> float:
-    """Our own client, as fast as Python sends: many requests at once from one process."""
+    """Measures our own client, with many requests at once from one process."""
 
     async def run() -> float:
         client = Client(endpoint, connections=AT_ONCE)
@@ -158,7 +158,7 @@ def plain_items_per_second(endpoint: str, table: str, items: list[dict[str, Any]
 
 
 def boto_items_per_second(endpoint: str, table: str, items: list[dict[str, Any]]) -> float:
-    """boto3 in threads."""
+    """Measures boto3 in threads."""
     client = boto_client(endpoint)
 
     def put(first: int) -> None:
@@ -176,7 +176,7 @@ def boto_items_per_second(endpoint: str, table: str, items: list[dict[str, Any]]
 
 
 def tree_of(pid: int) -> list[int]:
-    """A process and all below it."""
+    """Returns a process and all its descendants."""
     found = [pid]
     for one in found:
         try:
@@ -189,7 +189,7 @@ def tree_of(pid: int) -> list[int]:
 
 
 def memory_bytes(pid: int) -> int:
-    """Of a process and all below it; pages that they share count once."""
+    """Returns the memory of a process and its descendants; shared pages count once."""
     total = 0
     for one in tree_of(pid):
         try:
@@ -212,7 +212,7 @@ def cpu_seconds(pid: int) -> float:
 
 
 class Command:
-    """`partita migrate ...`, with its answer and the most memory that it took."""
+    """A run of `partita migrate ...`, with its output and its peak memory."""
 
     def __init__(self, *arguments: str | Path) -> None:
         command = [sys.executable, "-m", "partita.cli", "migrate", *map(str, arguments), "--json"]
@@ -236,7 +236,7 @@ class Command:
 
 
 def steady_lag(source: Sql, folder: Folder, endpoint: str, seconds: float) -> list[float]:
-    """Seconds from a commit to its copy, while 1,000 changes are committed in a second."""
+    """Returns the seconds from commits to their copies, with 1,000 changes per second."""
     table = read_design(folder).tables[0].name
     client = boto_client(endpoint)
     command = Command("follow", folder.path, "--endpoint", endpoint)
@@ -265,7 +265,7 @@ def steady_lag(source: Sql, folder: Folder, endpoint: str, seconds: float) -> li
 
 
 def write_steadily(source: Sql, is_over: threading.Event) -> None:
-    """In one session, and at even distances."""
+    """Writes in one session, at even intervals."""
     assert source.server is not None
     connection = source.server.connect(source.database)
     cursor = connection.cursor()
@@ -283,7 +283,7 @@ def write_steadily(source: Sql, is_over: threading.Event) -> None:
 
 
 def author_key(client: Any, table: str) -> dict[str, Any]:
-    """Of the last author, who has no books in the way of many copies."""
+    """Returns the key of the last author, who has no books, so that a change is one copy only."""
     for page in client.get_paginator("scan").paginate(TableName=table):
         for item in page["Items"]:
             if item.get("email", {}).get("S") == "mark@example.org" and "name" in item:
@@ -307,7 +307,7 @@ def wait_for(client: Any, table: str, key: dict[str, Any], mark: str, seconds: f
 
 
 class Writer(threading.Thread):
-    """Single writes at even distances, until the source refuses them."""
+    """Sends single writes at even intervals, until the source refuses them."""
 
     def __init__(self, source: Sql, rows: int) -> None:
         super().__init__()

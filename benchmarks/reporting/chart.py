@@ -1,4 +1,4 @@
-"""The plot of the report, as an SVG written by hand: bars of each operation, one per server.
+"""The plot of the report as SVG: bars for each operation, one per server.
 
 Operations differ by a factor of a hundred, so each bar is the ratio to the faster rival (1.0).
 """
@@ -35,7 +35,7 @@ class Group:
 
 
 def draw(title: str, groups: list[Group]) -> str:
-    """The whole file."""
+    """Returns the SVG file."""
     servers = list(dict.fromkeys(bar.server for group in groups for bar in group.bars))
     colours = dict(zip(servers, COLOURS, strict=False))
     largest = max((bar.ratio for group in groups for bar in group.bars), default=1.0)

@@ -1,4 +1,4 @@
-"""The parts of a page."""
+"""The parts of a Markdown page."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def table(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
 
 
 def origin(machine: dict[str, Any]) -> str:
-    """Where and when, for a section that was measured in a run of its own."""
+    """Returns the machine and the date, for a section that was measured in a separate run."""
     return (
         f"{machine['date']}, commit {machine['commit']}, {machine['cores']} cores; "
         f"load {machine['load_at_start']:.2f} when it began."

@@ -98,7 +98,7 @@ class Report:
         )
 
     def _caution(self) -> list[str]:
-        """A machine with other work starves one measurement and not the next."""
+        """Returns a warning if the machine had other load, which distorts single measurements."""
         load = self.results["machine"]["load_at_start"]
         if load < QUIET_LOAD_MAX:
             return []
@@ -138,7 +138,7 @@ class Report:
         lines = []
         for operation, mode in BARE_LOOP:
             limit = self.rate("bare-loop", mode, operation)
-            # Where this Partita has no relaxed mode, the one in memory stands for it.
+            # If this Partita has no relaxed mode, the one in memory is used instead.
             modes = (mode, "memory") if mode == "relaxed" else (mode,)
             ours = [(m, r) for m in modes if (r := self.rate("partita", m, operation))]
             if not limit or not ours:

@@ -1,4 +1,4 @@
-"""What was measured, in files: one for each command, written by that command alone."""
+"""Saved measurements: one file for each command, which only that command writes."""
 
 from __future__ import annotations
 

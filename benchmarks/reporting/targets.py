@@ -1,7 +1,7 @@
-"""What is to be reached at 16 connections, and how a ratio is formed.
+"""The targets at 16 connections, and how their ratios are computed.
 
-A target names the mode of Partita and the mode of the peers that it is held against; the peer that
-counts is the faster of the rivals.
+A target names the mode of Partita and the mode of the peers. It is compared with the faster of the
+rivals.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ IDLE_MB_MAX = 80
 class Target:
     operation: str
     ours: tuple[Mode, ...]
-    """The first of these that was measured."""
+    """Modes of Partita; the first one that was measured counts."""
     theirs: Mode
     ratio: float | None
-    """None where nothing is promised and the figure is only shown."""
+    """None if there is no target and the figure is only shown."""
 
 
 READS = tuple(
     Target(operation, ("disk",), "memory", ratio)
     for operation, ratio in {
-        # The response cache carries no target: it is shown beside what it does without.
+        # There is no target for the response cache; it is shown next to the figures without it.
         "GetItemFresh": 4,
         "GetItem": None,
         "QueryFresh": 4,
@@ -47,7 +47,7 @@ DURABLE_WRITES = tuple(Target(operation, ("disk",), "disk", 5) for operation in 
 RELAXED_WRITES = tuple(
     Target(operation, ("relaxed", "memory"), "memory", 4) for operation in WRITES
 )
-# The mode of Partita and of the bare loop for each; a read is the same work in both of its modes.
+# The modes of Partita and of the bare loop; a read is the same work in both modes of the loop.
 BARE_LOOP = (
     ("GetItem", "disk"),
     ("GetItemFresh", "disk"),

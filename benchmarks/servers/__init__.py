@@ -1,1 +1,1 @@
-"""The servers that are measured, Partita's peers among them, and the machine they run on."""
+"""The measured servers, which include Partita's peers, and a description of the machine."""

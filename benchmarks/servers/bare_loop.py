@@ -1,8 +1,8 @@
-"""The limit: GetItem and PutItem with nothing between the socket and LMDB.
+"""The limit: a server for GetItem and PutItem with nothing between the socket and LMDB.
 
 uvloop reads, httptools parses, orjson decodes the body, LMDB stores the item's JSON under its key.
-Nothing is validated, no table exists, no expression runs. Commits are shared by the writes that
-wait, as in Partita; a durable one is on disk before its answers leave.
+It validates nothing, and has no tables and expressions. As in Partita, waiting writes share a
+commit, and a durable commit is on disk before its responses are sent.
 
     python -m benchmarks.servers.bare_loop --port N --data DIR [--relaxed]
 """
@@ -31,7 +31,7 @@ Writes = list[tuple[bytes, bytes, "Connection"]]
 
 
 class Store:
-    """LMDB, one read transaction for all, and one commit at a time."""
+    """LMDB with one read transaction for all requests, and one commit at a time."""
 
     def __init__(self, folder: Path, *, durable: bool) -> None:
         self._environment = lmdb.open(

@@ -1,4 +1,4 @@
-"""Where and of what a run was made: machine, versions, commit, date."""
+"""The circumstances of a run: machine, versions, commit, date."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def describe() -> dict[str, Any]:
 
 
 def commit() -> str:
-    """Read from git's own files: a benchmark needs no git."""
+    """Reads the commit from git's files, because a benchmark must work without git."""
     git = ROOT / ".git"
     try:
         head = (git / "HEAD").read_text().strip()

@@ -1,4 +1,4 @@
-"""What is measured: servers with their modes, how each is started, and what it takes of memory."""
+"""The measured servers: their modes, how they are started, and their memory."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SETTLE_POLL_SECONDS = 0.2
 SETTLED_SHARE_MAX = 0.2
 
 Mode = Literal["disk", "relaxed", "memory"]
-"""`disk` is as durable as the server can be told to be; `relaxed` is on disk without waiting."""
+"""`disk` is the most durable mode of a server; `relaxed` writes to disk without waiting."""
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,9 @@ class Server:
     name: str
     mode: Mode
     command: Callable[[int, Path], Command]
-    """From a port and a folder for data; raises Unavailable."""
+    """Returns the command for a port and a data folder; raises Unavailable."""
     operations: frozenset[str] | None = None
-    """What it can do; None is everything."""
+    """The operations that the server supports; None for all."""
 
     @property
     def label(self) -> str:
@@ -172,7 +172,7 @@ class Running:
         raise Unavailable(f"it did not answer within {READY_SECONDS_MAX} seconds")
 
     def resident_mb(self) -> float | None:
-        """VmRSS of the process, where /proc tells it; pages of mapped files count."""
+        """Returns VmRSS of the process if there is /proc; pages of mapped files are included."""
         try:
             status = Path(f"/proc/{self._process.pid}/status").read_text()
         except OSError:
@@ -181,7 +181,7 @@ class Running:
         return int(lines[0].split()[1]) / 1024 if lines else None
 
     def settle(self) -> None:
-        """Wait until it has done with what a driver left behind, so that the next is not hurt."""
+        """Waits until the server has finished the requests of a driver that has stopped."""
         deadline = time.monotonic() + SETTLE_SECONDS_MAX
         used_seconds = self.processor_seconds()
         while time.monotonic() < deadline:
@@ -207,6 +207,6 @@ class Running:
 
 
 def _environment() -> dict[str, str]:
-    """Ours, with Partita's source in front, so that it is this tree that is measured."""
+    """Returns our environment with this source tree first, so that this tree is measured."""
     path = os.pathsep.join(filter(None, [*SOURCES, os.environ.get("PYTHONPATH")]))
     return {**os.environ, "PYTHONPATH": path}

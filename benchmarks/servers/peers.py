@@ -1,7 +1,7 @@
 """Fetches the peers into `.peers/`, each with the tool of its own registry.
 
-Versions are pinned, so that two runs compare the same things. What cannot be had is `Unavailable`,
-with the reason; the benchmark goes on without it.
+Versions are pinned, so that two runs compare the same things. If a peer cannot be fetched,
+`Unavailable` is raised with the reason, and the benchmark goes on without it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ ARCHITECTURES = {"x86_64": "x64", "amd64": "x64", "aarch64": "arm64", "arm64": "
 
 
 def dynoxide() -> Path:
-    """The program of Dynoxide."""
+    """Returns the program of Dynoxide."""
     architecture = ARCHITECTURES.get(platform.machine().lower(), platform.machine())
     package = f"@dynoxide/{sys.platform}-{architecture}"
 
@@ -44,7 +44,7 @@ def dynoxide() -> Path:
         _run([node("npm"), "pack", f"{package}@{DYNOXIDE_VERSION}"], folder)
         archive = next(folder.glob("*.tgz"))
         with tarfile.open(archive) as files:
-            # Pythons before 3.11.4 have no filters.
+            # Python before 3.11.4 has no extraction filters.
             files.extraction_filter = getattr(tarfile, "data_filter", None)
             files.extractall(folder)
         archive.unlink()
@@ -55,7 +55,7 @@ def dynoxide() -> Path:
 
 
 def dynalite() -> Path:
-    """The script of dynalite, for node."""
+    """Returns the script of dynalite, for node."""
 
     def install(folder: Path) -> None:
         package = f"dynalite@{DYNALITE_VERSION}"
@@ -66,11 +66,11 @@ def dynalite() -> Path:
 
 
 def moto() -> Path:
-    """The program of moto's server, in a virtual environment of its own."""
+    """Returns the program of moto's server, in its own virtual environment."""
     folder = PEERS / f"moto-{MOTO_VERSION}"
     program = folder / "bin" / "moto_server"
     if not program.exists():
-        # Made in place: a virtual environment cannot be moved. pip writes the program last.
+        # Created in place: a virtual environment cannot be moved. pip writes the program last.
         _ignored_folder()
         _run([sys.executable, "-m", "venv", "--clear", str(folder)], PEERS)
         pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet"]
@@ -86,7 +86,7 @@ def node(program: str = "node") -> str:
 
 
 def _fetched(name: str, fill: Callable[[Path], None]) -> Path:
-    """The folder of that name, filled first when it is not there yet."""
+    """Returns the folder of that name, and fills it first if it does not exist."""
     target = PEERS / name
     if not target.exists():
         _ignored_folder()

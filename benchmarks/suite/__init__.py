@@ -2,7 +2,7 @@
 
     python -m benchmarks.suite
 
-measures how long the whole suite takes, as somebody who runs `pytest` waits for it: with the start
-of Python, of the backend, and with fresh tables for every test. `shop.py` is the service,
-`tables.py` what every test finds, `backends.py` what it runs on.
+measures the time of the whole suite as a user of `pytest` sees it, with the start of Python and of
+the backend, and fresh tables for every test. `shop.py` is the service, `tables.py` has the data of
+every test, and `backends.py` the databases.
 """

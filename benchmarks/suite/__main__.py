@@ -34,7 +34,7 @@ CREDENTIALS = {
     "AWS_SECRET_ACCESS_KEY": "testing",
     "AWS_DEFAULT_REGION": "us-east-1",
 }
-# Fetched before the clock runs.
+# Fetched before the clock starts.
 NEEDED: dict[str, tuple[Callable[[], object], ...]] = {
     "moto": (peers.moto,),
     "moto-server": (peers.moto,),
@@ -46,7 +46,7 @@ NEEDED: dict[str, tuple[Callable[[], object], ...]] = {
 class Run:
     seconds: float
     test_ms: float
-    """Of the test in the middle, with what is done before and after it."""
+    """The time of the median test, with its setup and teardown."""
     failed: tuple[str, ...]
 
 
@@ -87,7 +87,7 @@ def _missing(name: str) -> str | None:
 
 
 def _run(name: str) -> Run:
-    """The suite in a process of its own, as a person would start it."""
+    """Runs the suite in its own process, as a user would start it."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
         plugin = ["-p", "partita.testing.pytest_plugin"] if name.startswith("partita") else []
@@ -106,7 +106,7 @@ def _run(name: str) -> Run:
         if not report.exists():
             raise SystemExit(f"pytest did not run on {name}: {done.stdout}{done.stderr}")
         cases = ElementTree.parse(report).getroot().findall(".//testcase")
-    # An error before or after a test is a case of its own.
+    # pytest reports an error in setup or teardown as a separate case.
     tests = {case.attrib["name"] for case in cases}
     if len(tests) != TESTS:
         raise SystemExit(f"{name} ran {len(tests)} tests instead of {TESTS}: {done.stdout[-2000:]}")
@@ -121,7 +121,7 @@ def _environment() -> dict[str, str]:
         **os.environ,
         **CREDENTIALS,
         "PYTHONPATH": path,
-        # Nobody's plugins but those that are named.
+        # No plugins are loaded except the named ones.
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
     }
 

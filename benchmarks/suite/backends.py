@@ -1,6 +1,6 @@
-"""What the suite runs on: one fixture for each, a boto3 resource with the prepared tables.
+"""The backends of the suite: one fixture for each, a boto3 resource with the prepared tables.
 
-Each is used as its users do: moto's decorator around every test, tables created and deleted in
+Each is used as its users would: moto's decorator around every test, tables created and deleted in
 DynamoDB Local, Partita in process or behind a port, and a branch of a prepared database.
 """
 
@@ -63,7 +63,7 @@ def in_process() -> Iterator[Any]:
 
 @pytest.fixture
 def served(dynamodb: Any) -> Any:
-    """The plugin's fixture removes the tables."""
+    """Prepares the tables; the plugin's fixture removes them."""
     prepare(dynamodb)
     return dynamodb
 
@@ -73,7 +73,7 @@ def served(dynamodb: Any) -> Any:
 
 @pytest.fixture(scope="session")
 def moto() -> Any:
-    """The package; the benchmark's own libraries go before those that came with it."""
+    """Imports moto; the benchmark's own libraries take precedence over those installed with it."""
     installed = peers.moto().parent.parent
     sys.path += map(str, installed.glob("lib/python*/site-packages"))
     return import_module("moto")
@@ -111,7 +111,7 @@ def local(local_address: str) -> Iterator[Any]:
 
 
 def _running(name: str) -> Iterator[str]:
-    """A server of that name, in memory, for the whole session."""
+    """Runs a server of that name in memory, for the whole session."""
     (server,) = (one for one in SERVERS if (one.name, one.mode) == (name, "memory"))
     with TemporaryDirectory() as folder, closing(Running(server, Path(folder) / "data")) as running:
         yield f"http://127.0.0.1:{running.port}"

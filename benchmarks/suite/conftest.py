@@ -1,4 +1,4 @@
-"""The one fixture of all tests: the shop, on the backend that the command line names."""
+"""The fixture of all tests: the shop, on the backend that the command line names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a refused request says."""
+"""The errors of refused requests."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ INVALID = "ValidationException"
 
 
 def refusal(call: Callable[..., Any], *arguments: Any, **named: Any) -> str:
-    """The code of the error that the call ends with."""
+    """Returns the code of the error that a call raises."""
     return str(refused(call, *arguments, **named)["Error"]["Code"])
 
 
 def reasons(call: Callable[..., Any], *arguments: Any, **named: Any) -> list[str]:
-    """Why a transaction was cancelled, action by action."""
+    """Returns the cancellation reasons of a transaction, by action."""
     answer = refused(call, *arguments, **named)
     assert answer["Error"]["Code"] == CANCELLED
     return [reason["Code"] for reason in answer["CancellationReasons"]]

@@ -57,7 +57,7 @@ class Shop:
         return int(answer["Attributes"]["stock"])
 
     def take(self, sku: str, count: int) -> int:
-        """What is left; refused when there is too little."""
+        """Takes items from the stock, if there are enough, and returns how many are left."""
         answer = self.products.update_item(
             Key={"sku": sku},
             UpdateExpression="SET stock = stock - :count",
@@ -68,7 +68,7 @@ class Shop:
         return int(answer["Attributes"]["stock"])
 
     def reprice(self, sku: str, price: Decimal, version: int) -> None:
-        """Only on top of the version that was read."""
+        """Changes the price, if the product still has the version that was read."""
         self.products.update_item(
             Key={"sku": sku},
             UpdateExpression="SET price = :price, version = version + :one",
@@ -90,7 +90,7 @@ class Shop:
         )
 
     def discontinue(self, sku: str) -> Item | None:
-        """Only what is sold out; gives what was known of it."""
+        """Deletes a product, if it is sold out, and returns it."""
         gone: Item | None = self.products.delete_item(
             Key={"sku": sku},
             ConditionExpression=Attr("stock").eq(0),
@@ -112,7 +112,7 @@ class Shop:
     def place(
         self, customer: str, order: str, counts: Mapping[str, int], placed: int, token: str = ""
     ) -> None:
-        """The order is written and every stock is lowered, or nothing is done."""
+        """Writes the order and lowers all stocks, in one transaction."""
         prices = self.prices(*counts)
         item = {
             "customer": customer,
@@ -135,7 +135,7 @@ class Shop:
         )
 
     def cancel(self, customer: str, order: str) -> None:
-        """An open order is closed, and what it had taken is in stock again."""
+        """Cancels an open order and returns its products to the stock."""
         found = self.order(customer, order) or {"lines": []}
         close = {
             "Update": {
@@ -162,7 +162,7 @@ class Shop:
         }
 
     def order_with_products(self, customer: str, order: str, *skus: str) -> list[Item]:
-        """All of one moment."""
+        """Reads an order and its products as of one moment."""
         keys = [(ORDERS, {"customer": customer, "id": order})]
         keys += [(PRODUCTS, {"sku": sku}) for sku in skus]
         answer = self.client.transact_get_items(
@@ -211,7 +211,7 @@ class Shop:
         )
 
     def cart(self, customer: str, now: int) -> Item | None:
-        """One that has expired may still be there, and does not count."""
+        """Returns the cart; an expired one counts as missing, even if it is not deleted yet."""
         answer = self.orders.query(
             KeyConditionExpression=Key("customer").eq(customer) & Key("id").eq(CART),
             FilterExpression=Attr(EXPIRES).gt(now),
@@ -220,7 +220,7 @@ class Shop:
         return found[0] if found else None
 
     def keep_cart(self, customer: str, now: int) -> None:
-        """It no longer expires from then, but from now on."""
+        """Restarts the time until the cart expires."""
         self.orders.update_item(
             Key={"customer": customer, "id": CART},
             UpdateExpression="SET #expires = :then",

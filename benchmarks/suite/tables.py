@@ -1,4 +1,4 @@
-"""What every test finds: two tables, six products and twelve orders."""
+"""The data of every test: two tables, six products and twelve orders."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def order(customer: str, number: int) -> Item:
 
 
 def prepare(dynamodb: Any) -> None:
-    """Fill an empty backend."""
+    """Fills an empty backend."""
     _create_tables(dynamodb)
     with dynamodb.Table(PRODUCTS).batch_writer() as batch:
         for number, sku in enumerate(SKUS):
@@ -87,7 +87,7 @@ def _create_tables(dynamodb: Any) -> None:
 
 
 def remove(dynamodb: Any) -> None:
-    """Leave the backend as it was."""
+    """Deletes the tables again."""
     for name in (ORDERS, PRODUCTS):
         dynamodb.Table(name).delete()
 

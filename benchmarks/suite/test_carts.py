@@ -1,4 +1,4 @@
-"""Carts: items that expire, and the statements with which the support looks after them."""
+"""Carts: items that expire, and the PartiQL statements of the support team."""
 
 from __future__ import annotations
 

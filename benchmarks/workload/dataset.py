@@ -9,7 +9,7 @@ Json = dict[str, Any]
 
 READ_TABLE = "bench-reads"
 WRITE_TABLE = "bench-writes"
-"""Without an index, so that a put is the same storage work in the bare loop."""
+"""A table without indexes, so that a put is the same storage work as in the bare loop."""
 INDEX = "by-group"
 
 READ_ITEMS = 4_000
@@ -17,7 +17,7 @@ WRITE_ITEMS = 2_000
 PARTITION_ITEMS = 10
 PARTITIONS = READ_ITEMS // PARTITION_ITEMS
 BATCH_ITEMS = 25
-# A page of 1,000 items has to stay below 1 MB, which DynamoDB counts without the JSON around it.
+# A page of 1,000 items has to stay below 1 MB, which DynamoDB counts without JSON syntax.
 TEXT_CHARACTERS = 850
 
 KEY_SCHEMA = [
@@ -27,7 +27,7 @@ KEY_SCHEMA = [
 
 
 def tables() -> list[Json]:
-    """What CreateTable gets."""
+    """Returns the CreateTable requests."""
     key_types = [
         {"AttributeName": "pk", "AttributeType": "S"},
         {"AttributeName": "sk", "AttributeType": "S"},
@@ -57,7 +57,7 @@ def tables() -> list[Json]:
 
 
 def item(family: str, number: int, visits: int = 0) -> Json:
-    """Item `number` of a family; families keep the operations out of each other's way."""
+    """Returns an item of a family; with families, operations do not touch each other's items."""
     text = f"{family} {number} is an item of the benchmark. "
     return {
         **key(family, number),
@@ -85,12 +85,12 @@ def partition_key(family: str, partition: int) -> str:
 
 
 def group(number: int) -> str:
-    """Ten items of the read table share one, each from another partition."""
+    """Returns an index key, which ten items of different partitions share."""
     return f"group-{number % PARTITIONS:06}"
 
 
 def seed() -> Iterator[tuple[str, Json]]:
-    """What is there before anything is measured: tables and items."""
+    """Yields the requests that create tables and items before anything is measured."""
     for number in range(READ_ITEMS):
         yield READ_TABLE, item("read", number)
     for number in range(WRITE_ITEMS):

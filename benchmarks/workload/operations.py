@@ -1,4 +1,4 @@
-"""The operations: the requests that a driver cycles through, and what a right answer is.
+"""The operations: the requests that a driver repeats, and checks of their responses.
 
 Every operation is checked once per server before it is measured: status 200, the expected content,
 and for a write also what a read says afterwards.
@@ -33,7 +33,7 @@ BATCHES = WRITE_ITEMS // BATCH_WRITE_ITEMS
 
 
 class WrongAnswer(Exception):
-    """A server answers 200 with something else; the text says what."""
+    """Raised when a server responds with 200 and wrong content; the message says what is wrong."""
 
 
 @dataclass(frozen=True)
@@ -42,11 +42,11 @@ class Operation:
     target: str
     requests: Callable[[], list[Json]]
     check: Callable[[Client, Json], None]
-    """Sends that request and raises WrongAnswer."""
+    """Sends a request, and raises WrongAnswer if the response is wrong."""
     consumes: bool = False
-    """Each request can do its work only once: the driver gets as many as it will need."""
+    """True if a request can do its work only once, so that the driver needs enough of them."""
     is_fresh: bool = False
-    """Each request is sent in many forms, so that a server has answered none of them before."""
+    """True if each request is sent in many forms, so that no response can come from a cache."""
 
     def bodies(self) -> list[bytes]:
         bodies = [orjson.dumps(request) for request in self.requests()]
@@ -55,13 +55,13 @@ class Operation:
 
 
 FRESH_REQUESTS_MIN = 100_000
-"""So many different requests that none comes again before it has left the response cache."""
+"""Enough different requests that each has left the response cache before it is repeated."""
 VERSIONS = range(2)
-"""Every put finds another version of its item: a server may do less where nothing changes."""
+"""Versions of each item: every put changes its item, as a server may skip unchanged ones."""
 
 
 def _shuffled(count: int) -> list[int]:
-    """The same order in every run, and not the order of the keys."""
+    """Returns numbers in a shuffled order, which is the same in every run."""
     numbers = list(range(count))
     Random(count).shuffle(numbers)
     return numbers
@@ -110,7 +110,7 @@ def _read(client: Client, family: str, number: int) -> Json | None:
 
 
 def _expect_nothing(answer: Json) -> None:
-    # moto adds reports that nobody asked for; that is no reason not to measure it.
+    # moto adds consumed capacity without a request for it, which is acceptable.
     unasked = {"ConsumedCapacity", "ItemCollectionMetrics"}
     _same("answer", {name: answer[name] for name in answer.keys() - unasked}, {})
 
@@ -226,7 +226,7 @@ def _scan() -> list[Json]:
 
 
 def _check_scan(client: Client, request: Json) -> None:
-    """Which items come first is the server's choice; that they are whole is not."""
+    """Checks that items are complete; their order is the server's choice."""
     answer = client.call("Scan", request)
     _same("Count", answer["Count"], SCAN_ITEMS)
     if "LastEvaluatedKey" not in answer:
@@ -307,7 +307,7 @@ def batch_put(table: str, items: list[Json]) -> Json:
 
 
 def _batch(number: int) -> range:
-    """The numbers of the items that one batch puts."""
+    """Returns the numbers of the items that one batch puts."""
     return range(number * BATCH_WRITE_ITEMS, (number + 1) * BATCH_WRITE_ITEMS)
 
 
@@ -358,7 +358,7 @@ def _check_transact_write_items(client: Client, request: Json) -> None:
 
 
 def delete_item(count: int) -> list[Json]:
-    """Requests for items that are there: `run` puts them before it measures."""
+    """Returns deletions of existing items, which `run` puts before it measures."""
     return [
         {"TableName": WRITE_TABLE, "Key": dataset.key("delete", number)} for number in range(count)
     ]
@@ -371,7 +371,7 @@ def _check_delete_item(client: Client, request: Json) -> None:
     _same("deleted item", _read(client, "delete", 0), None)
 
 
-# DeleteItem last: what it is given to delete makes the server larger.
+# DeleteItem is last, because the items that it needs make the database larger.
 OPERATIONS = (
     Operation("GetItem", "GetItem", _get_item, _check_get_item),
     Operation("GetItemFresh", "GetItem", _get_item, _check_get_item, is_fresh=True),

@@ -1,7 +1,7 @@
-"""The worst that somebody without a key can send: bodies, headers, queries, and where to send them.
+"""The worst requests that a client without a key can send: bodies, headers, queries and paths.
 
-Every body is as bad as its size allows: up to 60 KB, which servers like to read at once, and up to
-1 MB. `BODIES` has their content type and coding; `cases` sends each everywhere.
+Each body is as costly as its size allows. There are two sizes: 60 KB, which servers tend to read at
+once, and 1 MB. `BODIES` has their content type and coding; `cases` sends each to every path.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ PATHS = (
     *(LOCATION, PRESIGNED, "/partita/companions/workflows", "//", "/%2e%2e/%00"),
 )
 MAIN_PATHS = ("/", "/2015-03-31/functions", "/schedules/x", "/console/api/sign-in", PRESIGNED)
-"""One of each kind."""
+"""One path of each kind."""
 BATCH, LIST = "DynamoDB_20120810.BatchExecuteStatement", "DynamoDB_20120810.ListTables"
 RECORDS = "Kinesis_20131202.PutRecords"
 TARGETS = (
@@ -66,11 +66,11 @@ class Body(NamedTuple):
     content: bytes
     encoding: str = ""
     chunk_bytes: int = 0
-    """Of a body that is sent in chunks."""
+    """The size of chunks, for a body in chunked transfer coding."""
 
 
 class Case(NamedTuple):
-    """A request that nobody has signed yet."""
+    """A request without a signature."""
 
     name: str
     method: str
@@ -94,7 +94,7 @@ class Case(NamedTuple):
 
 
 def filled(part: bytes, size: int, before: bytes = b"", after: bytes = b"") -> bytes:
-    """The part as often as it fits."""
+    """Repeats the part as often as it fits."""
     return before + part * ((size - len(before) - len(after)) // len(part)) + after
 
 
@@ -127,17 +127,17 @@ def json_bodies(size: int) -> Iterator[tuple[str, bytes]]:
 
 
 def shared_references(levels: int) -> bytes:
-    """Each level has the one below twice, by tags 28 (share) and 29 (reference)."""
+    """Returns nested CBOR: each level contains the next twice, by tags 28 and 29 (references)."""
     inner = b"\xd8\x1c\x80"
     for level in range(levels):
-        # Shares are numbered from the outside: the level below is the next one.
+        # Shared values are numbered from the outside, so the level below has the next number.
         number = levels - level
         inner = b"\xd8\x1c\x82" + inner + b"\xd8\x1d" + head(0, number)
     return inner
 
 
 def head(major: int, argument: int) -> bytes:
-    """How a value of CBOR begins."""
+    """Returns the head of a CBOR value."""
     if argument < 24:
         return bytes([major << 5 | argument])
     for info, size in ((24, 1), (25, 2), (26, 4), (27, 8)):
@@ -184,11 +184,11 @@ def cbor_bodies(size: int) -> Iterator[tuple[str, bytes]]:
     mail = filled(b"a: b\r\n", size - 20)
     yield "mail", b"\xa1\x61a\xd8\x24" + head(3, len(mail)) + mail
     yield "dates in texts", filled(b"\xc0\x742013-03-21T20:04:00Z", size, b"\xa1\x61a\x9f", b"\xff")
-    # One text and thousands of references to it, by tags 256 and 25.
+    # One string and thousands of references to it, by tags 256 and 25.
     text = head(3, size // 2) + b"x" * (size // 2)
     references = b"\xd8\x19\x00" * (size // 2 // 3 - 10)
     yield "text references", b"\xa1\x61a\xd9\x01\x00\x9f" + text + references + b"\xff"
-    # Numbers whose hashes are one: each of them is compared with all before it.
+    # Numbers with the same hash: each is compared with all before it.
     keys = [head(0, index * ((1 << 61) - 1)) for index in range(min(8, size // 9))]
     keys += [
         b"\xc2" + head(2, 12) + (index * ((1 << 61) - 1)).to_bytes(12, "big")
@@ -224,7 +224,7 @@ def multipart_bodies(size: int) -> Iterator[tuple[str, bytes]]:
 
 
 def zstandard(size: int) -> bytes:
-    """A frame of blocks that repeat one byte: 4 bytes for 128 KB."""
+    """Returns a frame of blocks that repeat one byte, which take 4 bytes for 128 KB."""
     blocks = size // (128 * KB)
     begin = (0xFD2FB528).to_bytes(4, "little") + bytes([0x00, 0x58])
     block = (128 * KB << 3 | 1 << 1).to_bytes(3, "little") + b"a"
@@ -237,7 +237,7 @@ def packed(content: bytes, coding: str = "gzip") -> bytes:
 
 
 def coded_bodies() -> Iterator[tuple[str, Body]]:
-    """Small on the wire, and up to the limit of a body, or beyond it, behind their coding."""
+    """Yields compressed bodies: small on the wire, and decompressed at the limit or beyond it."""
     worst = LARGEST - 100
     contents = {
         "spaces": (JSON_1_0, b"{" + b" " * worst + b"}"),
@@ -272,7 +272,7 @@ def coded_bodies() -> Iterator[tuple[str, Body]]:
 
 
 def chunked(content: bytes, size: int) -> bytes:
-    """With an extension where they are not as small as can be."""
+    """Returns the content in chunks, with chunk extensions unless chunks have minimal size."""
     extension = b";a=b" if size > 1 else b""
     pieces = [content[start : start + size] for start in range(0, len(content), size)]
     lines = b"".join(b"%x%b\r\n%b\r\n" % (len(piece), extension, piece) for piece in pieces)
@@ -289,7 +289,7 @@ def chunked_bodies() -> Iterator[tuple[str, Body]]:
 
 @cache
 def bodies() -> dict[str, Body]:
-    """All of them, by name."""
+    """Returns all bodies by name."""
     found: dict[str, Body] = {}
     for size_name, size in (("small", SMALL), ("large", LARGE)):
         for kind, (content_type, contents) in KINDS.items():
@@ -420,7 +420,7 @@ def case(name: str, method: str, path: str, body: Body, target: str, **more: str
 
 
 def body_cases() -> Iterator[Case]:
-    """Every body as what it says that it is, at every path, and for every target."""
+    """Yields every body with its own content type, for every path and every target."""
     for name, body in bodies().items():
         target = RECORDS if body.content_type == CBOR else BATCH
         for path in PATHS:
@@ -430,7 +430,7 @@ def body_cases() -> Iterator[Case]:
 
 
 def shape_cases() -> Iterator[Case]:
-    """Every method, path, content type and coding, with some bodies."""
+    """Yields every method, path, content type and coding, with some bodies."""
     some = bodies()
     for method, path, content_type in product(METHODS, PATHS, CONTENT_TYPES):
         for name in WORST_PLAIN:
@@ -443,7 +443,7 @@ def shape_cases() -> Iterator[Case]:
 
 
 def header_cases() -> Iterator[Case]:
-    """Every header and query, at every path, with and without a body."""
+    """Yields every header and query, at every path, with and without a body."""
     for path, method in product(PATHS, ("GET", "POST")):
         for name, given in headers():
             names = {key.lower() for key, _ in given}

@@ -1,4 +1,4 @@
-"""Requests spoilt at random, the same for the same seed, and a server that answers all of them."""
+"""Requests with random damage, reproducible by seed, and a server that must answer them all."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ROUNDS_PER_SEED = 125
 
 
 def seeds(rounds: int) -> range:
-    """For tests that have many cases to a seed."""
+    """Returns fewer seeds than usual, for tests with many cases per seed."""
     return range(rounds // ROUNDS_PER_SEED)
 
 
@@ -47,7 +47,7 @@ class Signing(NamedTuple):
 
 
 def spoilt(random: Random, content: bytes, words: Sequence[bytes]) -> bytes:
-    """The content with some bytes changed, removed, repeated, or replaced by words."""
+    """Returns the content with some bytes changed, removed, repeated, or replaced by words."""
     changed = bytearray(content)
     for _ in range(random.choice((1, 1, 2, 4, 16))):
         SPOILERS[random.randrange(len(SPOILERS))](random, changed, words)
@@ -100,7 +100,7 @@ def fuzz(
     make: Callable[[Random], Case],
     allowed: Callable[[Answer], bool],
 ) -> None:
-    """Send what `make` makes, and fail at the first answer that is not allowed, or missing."""
+    """Sends what `make` returns, and fails at the first response that is missing or not allowed."""
     stranger = Stranger(port)
     for number in range(rounds):
         random = Random(f"{SEED}/{number}")

@@ -1,7 +1,7 @@
-"""One who sends what they like to a server, and what the server spends on it, seen from outside.
+"""A client without credentials, and a meter of the server's costs, seen from outside.
 
-Processor time is that of the server's process with all its threads, and of its children, by the
-kernel's clock of each; memory is the peak since it was last looked at (`clear_refs`).
+Processor time includes all threads of the server and its child processes, by the kernel's clock of
+each process. Memory is the peak since the last reset (`clear_refs`).
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import NamedTuple
 
 ANSWER_SECONDS_MAX = 60.0
 SCHEDULED_CLOCK = 2
-"""CPUCLOCK_SCHED of the kernel's posix-timers.h: what clock_getcpuclockid(3) makes of a pid."""
+"""CPUCLOCK_SCHED of the kernel's posix-timers.h; clock_getcpuclockid(3) combines it with a pid."""
 RESET_PEAK = "5"
 NEW_HEAP = {"MALLOC_TRIM_THRESHOLD_": "65536", "MALLOC_MMAP_THRESHOLD_": "65536"}
-"""What a request used is returned to the system at once, so that the next one's peak is its own."""
+"""Freed memory is returned to the system at once, so that each request has a peak of its own."""
 
 
 class Answer(NamedTuple):
@@ -28,7 +28,7 @@ class Answer(NamedTuple):
 
 
 class Stranger:
-    """Requests over one connection, which is opened again where the server closes it."""
+    """Sends requests over one connection, which it opens again after the server has closed it."""
 
     def __init__(self, port: int) -> None:
         self._port = port
@@ -36,13 +36,13 @@ class Stranger:
         self._received = b""
 
     def send(self, message: bytes) -> Answer:
-        """The answer, whatever it is; raises when there is none."""
+        """Returns the response, whatever its status; raises an error when there is none."""
         if self._connection is None:
             place = ("127.0.0.1", self._port)
             self._connection = socket.create_connection(place, ANSWER_SECONDS_MAX)
             self._connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._received = b""
-        # It may be answered, and the connection closed, before everything has been read.
+        # The server may respond and close the connection before it has read everything.
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             self._connection.sendall(message)
         return self._answer(is_head=message.startswith(b"HEAD "))
@@ -76,16 +76,16 @@ class Stranger:
 
 
 class Spent(NamedTuple):
-    """On one request."""
+    """The cost of one request."""
 
     seconds: float
     bytes: int
     own_seconds: float
-    """Of the server itself, without its children: so long all others have waited."""
+    """Time of the server process without its children; all other clients had to wait for it."""
 
 
 class Meter:
-    """`begin`, send something, `spent`."""
+    """Measures the cost of requests: call `begin`, send something, call `spent`."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
@@ -100,7 +100,7 @@ class Meter:
             self._bytes[pid] = peak_of(pid)
 
     def spent(self) -> Spent:
-        """A process that was started meanwhile counts as a whole."""
+        """Returns the cost since `begin`; a process that was started meanwhile counts in full."""
         pids = list(family(self._pid))
         seconds = {pid: seconds_of(pid) - self._seconds.get(pid, 0.0) for pid in pids}
         return Spent(
@@ -110,7 +110,7 @@ class Meter:
         )
 
     def settle(self) -> None:
-        """Wait until the server has done everything that it wanted to."""
+        """Waits until the server is idle."""
         before = -1.0
         while (now := sum(map(seconds_of, family(self._pid)))) - before > 0.0005:
             before = now
@@ -118,7 +118,7 @@ class Meter:
 
 
 def family(pid: int) -> Iterator[int]:
-    """The process, and what it has started."""
+    """Yields the process and its descendants."""
     yield pid
     for thread in Path(f"/proc/{pid}/task").iterdir():
         for child in (thread / "children").read_text().split():
@@ -126,12 +126,12 @@ def family(pid: int) -> Iterator[int]:
 
 
 def seconds_of(pid: int) -> float:
-    """Processor time of all threads, also those that have ended."""
+    """Returns the processor time of all threads, including those that have ended."""
     return time.clock_gettime(~pid << 3 | SCHEDULED_CLOCK)
 
 
 def peak_of(pid: int) -> int:
-    """Nothing for a process that has ended and is not yet forgotten."""
+    """Returns the peak memory; 0 for a zombie process."""
     status = Path(f"/proc/{pid}/status").read_text()
     size = status.partition("VmHWM:")[2].split()[:1]
     return int(size[0]) * 1024 if size else 0

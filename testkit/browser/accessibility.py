@@ -1,4 +1,4 @@
-"""What axe finds on a page that a browser shows."""
+"""Accessibility checks with axe, of the page that a browser shows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ AXE = Path(__file__).parent / "vendor" / "axe.min.js"
 
 
 def audit(person: Person, place: str = "html") -> None:
-    """No serious finding on what is shown now; in the dark, only colours are others."""
+    """Asserts that axe has no serious finding; in dark mode it checks only the colors again."""
     person.browser.prefer("dark")
     assert serious_findings(person.browser, "color-contrast", place=place) == []
     person.browser.prefer("light")
@@ -21,7 +21,7 @@ def audit(person: Person, place: str = "html") -> None:
 
 
 def serious_findings(browser: Browser, *rules: str, place: str = "html") -> list[Any]:
-    """Those of axe by these rules or by all, once nothing on the page moves any more."""
+    """Returns axe's findings by these rules, or by all, once all animations have ended."""
     browser.evaluate(STILL)
     if not browser.evaluate("'axe' in window"):
         browser.evaluate(AXE.read_text() + "; 0")

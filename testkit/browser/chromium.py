@@ -1,4 +1,4 @@
-"""Debian's Chromium, driven through a pipe in its own words (the DevTools protocol)."""
+"""Debian's Chromium, controlled over a pipe with the DevTools protocol."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FLAGS = (
 )
 
 ANSWER_SECONDS_MAX = 120.0
-"""A browser that says nothing for so long will not say anything any more."""
+"""A browser that has not responded for this long is stuck."""
 
 
 def program() -> str | None:
@@ -34,7 +34,7 @@ def program() -> str | None:
 
 
 class Browser:
-    """One tab. What the page complains about is in `complaints`."""
+    """A browser with one tab. Errors and warnings of the page are in `complaints`."""
 
     def __init__(self, profile: Path) -> None:
         found = program()
@@ -109,10 +109,10 @@ class Browser:
         elif method == "Log.entryAdded":
             self.complaints.append(str(parameters["entry"]["text"]))
         elif method == "Page.javascriptDialogOpening" and parameters["type"] == "beforeunload":
-            # Whoever goes to another page here does not mind what was typed.
+            # A test that leaves a page does not care about unsaved input.
             self._send("Page.handleJavaScriptDialog", {"accept": True})
         elif method == "Page.javascriptDialogOpening":
-            # While a question is open, the page answers nothing else.
+            # While a dialog of the browser is open, the page responds to nothing else.
             self.complaints.append(f"dialog: {parameters['message']}")
             self._send("Page.handleJavaScriptDialog", {"accept": False})
         elif method == "Network.requestWillBeSent":
@@ -140,7 +140,7 @@ class Browser:
         )
 
     def prefer(self, scheme: str) -> None:
-        """Colours: light or dark."""
+        """Sets the preferred color scheme: light or dark."""
         feature = {"name": "prefers-color-scheme", "value": scheme}
         self.call("Emulation.setEmulatedMedia", features=[feature])
 
@@ -153,7 +153,7 @@ class Browser:
 
     @contextmanager
     def holding(self, pattern: str) -> Iterator[None]:
-        """Requests to such addresses wait until they are let go; afterwards, none does."""
+        """Holds requests to matching URLs until `let_go`, or until the end of the block."""
         self.held.clear()
         self.call("Fetch.enable", patterns=[{"urlPattern": pattern}])
         try:
@@ -162,7 +162,7 @@ class Browser:
             self.call("Fetch.disable")
 
     def let_go(self) -> None:
-        """The request that waits longest; a page that gave it up does not mind."""
+        """Releases the oldest held request; it does not matter if the page has aborted it."""
         self._send("Fetch.continueRequest", {"requestId": self.held.pop(0)})
 
     def click(self, selector: str) -> None:

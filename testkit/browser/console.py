@@ -1,4 +1,4 @@
-"""One server and one browser for all tests of the console; each has tables of its own."""
+"""Fixtures: one server and one browser for all tests of the console; tests have own tables."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from testkit.servers.processes import Server, starting
 numbers = count(1)
 FIRST_VIEW_BYTES_MAX = 300 * 1024
 REFUSED = "Failed to load resource: the server responded with a status of 4"
-"""What Chromium logs about requests that the database refuses; the page tells it in words."""
+"""Chromium logs this for requests that the database refuses; the page itself shows an error."""
 PICTURES = ROOT / "docs/pictures"
 DOCUMENTED = {
     "access": "access",
@@ -39,9 +39,9 @@ DOCUMENTED = {
     "time": "time",
     "workflows": "workflows",
 }
-"""Pictures that docs/how-to/use-the-console.md shows, and their names there."""
+"""The pictures in docs/how-to/use-the-console.md, and their file names there."""
 SCREENSHOTS = "PARTITA_SCREENSHOTS"
-"""A folder; without it, pictures go where pytest keeps what tests write."""
+"""The folder for pictures; without it, they are written to pytest's temporary folder."""
 
 
 @pytest.fixture(scope="session")
@@ -53,7 +53,7 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture
 def start() -> Iterator[Callable[..., Server]]:
-    """Starts processes of `partita`, which end with the test."""
+    """Starts `partita` processes, which end with the test."""
     with starting() as start_server:
         yield start_server
 
@@ -73,8 +73,8 @@ def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 @pytest.fixture
 def person(chromium: Browser, server: Server) -> Iterator[Person]:
-    """Who leaves a page without complaints behind."""
-    # The page of the test before may still ask for a server that has gone.
+    """A person at the console; the test fails if a page has logged errors."""
+    # The page of the previous test may still send requests to a server that has stopped.
     chromium.open("about:blank")
     chromium.complaints.clear()
     chromium.requested.clear()
@@ -87,7 +87,7 @@ def person(chromium: Browser, server: Server) -> Iterator[Person]:
 
 @pytest.fixture
 def numbered() -> Callable[[], str]:
-    """Names that no table has yet."""
+    """Returns unused table names."""
     return lambda: f"table-{next(numbers)}"
 
 
@@ -111,7 +111,7 @@ def table(client: Any) -> Callable[..., str]:
 
 @pytest.fixture(scope="session")
 def pictures(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Where pictures go; those that the docs show are copied there, where a folder is named."""
+    """The folder for pictures; those of the docs are copied to SCREENSHOTS, if that is set."""
     named = os.environ.get(SCREENSHOTS)
     folder = Path(named) if named else tmp_path_factory.mktemp("screenshots")
     folder.mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""Somebody at the console: looks at what can be seen, uses the mouse and the keyboard."""
+"""A person at the console: reads what is visible, and uses the mouse and the keyboard."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ FIND = """
 }
 """
 STILL = "Promise.allSettled(document.getAnimations().map((one) => one.finished)).then(() => 0)"
-"""Nothing moves any more: what is clicked stays where it is."""
+"""Resolves when all animations have ended, so that a clicked element stays where it is."""
 FIELDS = "input, textarea, select"
 BUTTONS = "button, a, summary, [role=tab]"
 
 
 def wait_for(condition: Callable[[], Any], what: str | Callable[[], str] = "") -> Any:
-    """`what` is waited for, or tells what there is instead when it has not come."""
+    """Waits for a condition; `what` describes it, or returns the actual state for the error."""
     deadline = time.monotonic() + SECONDS_MAX
     while not (found := condition()):
         if time.monotonic() > deadline:
@@ -98,7 +98,7 @@ class Person:
             )
 
     def can(self, name: str) -> bool:
-        """Whether there is a button of that name that can be pressed."""
+        """True when there is an enabled button of that name."""
         self._place(BUTTONS, name)
         return bool(self.browser.evaluate("!window.found.disabled"))
 

@@ -19,7 +19,7 @@ _numbers = itertools.count(1)
 
 
 def create(client: Any, **more: Any) -> str:
-    """A table with a string key `pk`, on demand."""
+    """Creates an on-demand table with a string key `pk`."""
     name = f"shared_{next(_numbers)}"
     client.create_table(
         TableName=name,
@@ -43,7 +43,7 @@ def number(client: Any, table: str, key: str, name: str) -> int:
 
 
 def until(holds: Callable[[], Any]) -> Any:
-    """Wait for something to be so, and give it."""
+    """Waits until a call returns a true value, and returns it."""
     deadline = time.monotonic() + SECONDS_MAX
     while not (found := holds()):
         assert time.monotonic() < deadline
@@ -52,7 +52,7 @@ def until(holds: Callable[[], Any]) -> Any:
 
 
 def wait_for_commits(postgresql: PostgreSQL, database: str, count: int) -> None:
-    """Until so many are under way, and wait for a lock."""
+    """Waits until this many commits are waiting for a lock."""
     with postgresql.connect(database) as connection:
         until(lambda: connection.execute(_COMMITS_THAT_WAIT, [database]).fetchone()[0] >= count)
 

@@ -24,7 +24,7 @@ HYBRID_GROUP = 1
 
 
 def fill(mariadb: MariaDB, database: str, count: int, seed: int = 1) -> list[str]:
-    """Metrics m1, m2, ...; every third one is hybrid. The schema is there already."""
+    """Inserts metrics m1, m2, ..., of which every third is hybrid. The schema must exist."""
     chance = random.Random(seed)
     connection = mariadb.connect(database)
     cursor = connection.cursor()

@@ -1,4 +1,4 @@
-"""Folders of migrations, designed, and the sources of moves: SQLite, and servers with a log."""
+"""Migration folders with designs, and sources of moves: SQLite, and servers with a change log."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ def script(authors: int = 10, books: int = 40) -> str:
 
 
 QUICK = "\n[test]\nload_calls = 0\nrecovery = false\n"
-"""For tests of patterns alone."""
+"""Settings for tests of access patterns only."""
 KEEPING = f"foreign_keys = true\n{QUICK}"
-"""SQLite as an application uses it that has its foreign keys kept."""
+"""Settings for SQLite as used by an application that enforces foreign keys."""
 
 
 def designed(
     path: Path, url: str, patterns: dict[str, str] = shop.PATTERNS, more: str = QUICK
 ) -> Folder:
-    """A folder with both designs for some patterns."""
+    """Creates a folder with both designs for some access patterns."""
     path.mkdir(exist_ok=True)
     (path / "migration.toml").write_text(f'[source]\nurl = "{url}"\n{more}')
     (path / "patterns.toml").write_text(shop.patterns_toml(patterns))
@@ -84,7 +84,7 @@ class LoggedPostgreSQL(PostgreSQL):
 
 
 class Sql:
-    """One database of one source."""
+    """One database of a source server."""
 
     def __init__(self, kind: str, path: Path, server: DatabaseServer | None, script: str) -> None:
         self.kind = kind
@@ -98,7 +98,7 @@ class Sql:
             self.url = server.create(self.database, script)
 
     def run(self, script: str) -> None:
-        """One transaction."""
+        """Runs a script in one transaction."""
         if self.server is None:
             with closing(sqlite3.connect(self.file, timeout=30)) as connection:
                 connection.executescript(f"PRAGMA foreign_keys = ON; BEGIN; {script}; COMMIT;")
@@ -106,7 +106,7 @@ class Sql:
             self.server.execute(f"BEGIN; {script}; COMMIT", self.database)
 
     def folder(self, patterns: dict[str, str], endpoint: str) -> Folder:
-        """Designed, with tables of names of its own in the target."""
+        """Creates a folder with a design, and tables with unique names in the target."""
         folder = designed(self.path / self.database, self.url, patterns)
         model = folder.path / "model.toml"
         renamed = (folder.path / "model.single-table.toml").read_text()

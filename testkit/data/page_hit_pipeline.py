@@ -1,4 +1,4 @@
-"""The service as processes that a test can kill one by one, and the visits that it is sent."""
+"""The page hit counter as processes that a test can kill one by one, and visits to send to it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ONE_PROCESS = (",".join(PARTS),)
 Row = tuple[str, int, int, str, str]
 """Brand, asset, section, paid type, resource type."""
 Windows = dict[tuple[str, str, int], dict[Row, int]]
-"""By brand, period and start."""
+"""The rows of each window, by brand, period and start."""
 
 
 def free_port() -> int:
@@ -38,7 +38,7 @@ def free_port() -> int:
 
 
 class Pipeline:
-    """A database and the parts, each a process with a port that it keeps.
+    """A database and the parts of the service, each a process that keeps its port over restarts.
 
     Parts that are named together, as in "processor,api", share a process.
     """
@@ -72,12 +72,12 @@ class Pipeline:
         )
 
     def kill(self, name: str) -> None:
-        """kill -9, and start it again."""
+        """Kills a part with SIGKILL and starts it again."""
         self.running[name].kill()
         self.start(name)
 
     def stop(self) -> None:
-        """The database last: parts that lose it wait for it."""
+        """Stops everything, the database last, because parts without a database wait for it."""
         for server in reversed(list(self.running.values())):
             server.process.send_signal(signal.SIGTERM)
             try:
@@ -117,7 +117,7 @@ class Pipeline:
             connection.close()
 
     def post_until_taken(self, body: Any, headers: dict[str, str] | None = None) -> Any:
-        """As a sender that must not lose anything: repeat until it is answered."""
+        """Repeats a request until it succeeds, like a sender that must not lose anything."""
 
         def taken() -> Any:
             try:
@@ -132,8 +132,7 @@ class Pipeline:
     # Results.
 
     def windows(self) -> Windows:
-        """Every closed window as it is kept: its item, and once it is stored its rows in the table,
-        which are the same."""
+        """Returns every closed window as it is stored; its item and its rows must agree."""
         items, stored_rows = self._items_and_rows()
         rows: dict[str, list[dict[str, Any]]] = {}
         for item in stored_rows:
@@ -151,7 +150,7 @@ class Pipeline:
                     f"{brand}#{code}#{stamp[:16]}", []
                 )
                 stored = [_row(row) for row in shown]
-                # Rows expire before the item does.
+                # The rows expire before the item.
                 assert not stored or "rows" not in item or sorted(kept) == sorted(stored)
                 kept = [*stored]
             found[brand, code, start] = {
@@ -161,7 +160,7 @@ class Pipeline:
         return found
 
     def _items_and_rows(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-        """Both tables at one moment: read again where a window has changed between the two."""
+        """Reads both tables as of one moment; repeats if a window changed between the reads."""
         items = scan(self.client(), "pagehits-windows")
         while True:
             rows = scan(self.client(), "pagehits")
@@ -170,7 +169,7 @@ class Pipeline:
                 return items, rows
 
     def wait_for_windows(self, expected: Windows) -> None:
-        """Wait until all of them are closed and stored."""
+        """Waits until all windows are closed and stored."""
 
         def are_stored() -> bool:
             items = scan(self.client(), "pagehits-windows")
@@ -235,7 +234,7 @@ def asset_id(number: int) -> int:
 def make_visits(
     chance: random.Random, count: int, assets: int, times: Callable[[int], float]
 ) -> Iterator[dict[str, Any]]:
-    """A few assets get most of the visits, as on real sites."""
+    """Yields visits, most of them to a few assets, as on real sites."""
     for number in range(count):
         yield {
             "assetId": asset_id(min(int(chance.paretovariate(0.6)) - 1, assets - 1)),
@@ -252,11 +251,11 @@ def recount(
     counts_in: Callable[[dict[str, Any], int], bool] = lambda visit, end: True,
     brands: tuple[str, ...] = ("abc", "def"),
 ) -> Windows:
-    """Every window, counted the simplest way, independently of the service."""
+    """Counts every window in the simplest way, independently of the service."""
     windows: dict[tuple[str, str, int], Counter[Row]] = {}
     for visit in visits:
         number = visit["assetId"] - asset_id(0)
-        # What is on the stream says what the asset was then; another visit of it may say otherwise.
+        # A visit states the type of its asset at that time; another may state another type.
         brand = visit.get("brand") or brands[number % len(brands)]
         kind = visit.get("resourceType") or TYPES[number % len(TYPES)]
         row = (brand, visit["assetId"], visit["sectionId"], visit["paidType"], kind)
@@ -268,7 +267,7 @@ def recount(
 
 
 def down_to(windows: Windows, assets: int) -> Windows:
-    """Without the rows of assets that have fewer hits than the last one that is kept."""
+    """Removes the rows of assets with fewer hits than the last asset that is kept."""
     kept: Windows = {}
     for key, rows in windows.items():
         totals: Counter[int] = Counter()
@@ -280,7 +279,7 @@ def down_to(windows: Windows, assets: int) -> Windows:
 
 
 def stream_visits(client: Any, stream: str = "pagehits") -> Iterator[tuple[dict[str, Any], float]]:
-    """What is on the stream, each record once, with when it arrived."""
+    """Yields each record of the stream once, with its arrival time."""
     seen = set()
     for shard in client.list_shards(StreamName=stream)["Shards"]:
         iterator = client.get_shard_iterator(

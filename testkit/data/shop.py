@@ -1,6 +1,6 @@
-"""A small shop with what designs get wrong: open ends, ties, collations, negatives, odd letters.
+"""A small shop with data that designs get wrong: open ranges, ties, collations, negative numbers.
 
-`SCHEMA` is written for each kind of server, `rows` are the same, `PATTERNS` is the workload.
+`SCHEMA` differs by kind of server, `rows` are the same for all, `PATTERNS` is the workload.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ START = datetime(2026, 1, 1, 8)
 
 
 def rows() -> Iterator[tuple[str, tuple[Any, ...]]]:
-    """(table, values in the order of its columns)."""
+    """Yields (table, values in the order of its columns)."""
     chance = random.Random(7)
     for number in range(1, 41):
         name = f"{NAMES[number % len(NAMES)]} {number}"
@@ -187,7 +187,7 @@ def literal(value: Any) -> str:
 
 
 def script(kind: str) -> str:
-    """The whole database, statement by statement."""
+    """Returns the SQL that creates the whole database."""
     lines = [schema(kind)]
     for table, values in rows():
         lines.append(f"INSERT INTO {table} VALUES ({', '.join(map(literal, values))});")

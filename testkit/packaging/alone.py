@@ -1,4 +1,4 @@
-"""A package alone: its wheel, and those that it depends on, in an empty virtual environment."""
+"""A package alone: its wheel and those of its dependencies, in an empty virtual environment."""
 
 from __future__ import annotations
 
@@ -30,26 +30,26 @@ for path in sorted(folder.rglob("*.py")):
             raise
 print(count)
 """
-"""Imports all modules of a package but those that need what only extras install."""
+"""Imports all modules of a package, except those that need packages of extras."""
 
 
 class Alone:
-    """An environment with a package and what it needs, outside the repository."""
+    """A virtual environment outside the repository, with one package and its dependencies."""
 
     def __init__(self, folder: Path, package: str, needs: Sequence[str] = ()) -> None:
         self._folder = folder
         self._environment = folder / "environment"
         built = [wheels.build(folder / "dist", package=one) for one in (*needs, package)]
         self.partita = wheels.installed(self._environment, *built)
-        """The command."""
+        """The path of the command."""
         self.module = next((ROOT / package / "src").iterdir()).name
 
     def said(self, *arguments: str) -> str:
-        """What `partita` prints."""
+        """Returns the output of `partita` with these arguments."""
         return self._run(self.partita, *arguments)
 
     def imported(self, extras: Collection[str] = ()) -> int:
-        """How many modules could be imported."""
+        """Imports all modules and returns their number."""
         python = self._environment / "bin/python"
         names = (self.module, str(self._environment), *extras)
         return int(self._run(python, "-P", "-c", IMPORT_ALL, *names))

@@ -1,4 +1,4 @@
-"""Code for functions under test, and waiting for what they do."""
+"""Packages with code for functions under test, and helpers that wait for their effects."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Seen = TypeVar("Seen")
 
 
 def zipped(**modules: str) -> bytes:
-    """A package with these modules."""
+    """Returns a ZIP file with these modules."""
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w") as archive:
         for name, source in modules.items():
@@ -58,7 +58,7 @@ def children(pid: int) -> list[int]:
 
 
 def companion(server: Server) -> int:
-    """The process that runs functions."""
+    """Returns the id of the process that runs functions."""
     for child in children(server.process.pid):
         if b"partita_services.functions" in Path(f"/proc/{child}/cmdline").read_bytes():
             return child

@@ -1,7 +1,7 @@
 """The AWS SDK for JavaScript v3, in a folder that is kept between runs.
 
-It is installed with npm. Without npm, or without its registry, there is nothing to test with, and
-tests that need it say so.
+It is installed with npm. Without npm or its registry, tests that need the SDK are skipped or fail
+with a message that says so.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FOLDER = Path(os.environ.get("PARTITA_NODE_MODULES", Path(gettempdir()) / "parti
 
 
 def installed() -> Path:
-    """Where scripts find the SDK."""
+    """Returns the folder in which scripts find the SDK."""
     npm, node = shutil.which("npm"), shutil.which("node")
     if npm is None or node is None:
         pytest.skip("no npm and node here")

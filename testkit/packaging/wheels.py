@@ -1,4 +1,4 @@
-"""Partita away from this tree: copies of it, and its wheels, unpacked or installed."""
+"""Copies of the source tree, and wheels, unpacked or installed outside of it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PLAIN, COMPILED = "plain", "compiled"
 
 
 def copied(folder: Path, is_wanted: Callable[[str], bool] = lambda name: True) -> Path:
-    """The files of this tree as a commit would have them, edits included."""
+    """Copies the files that git tracks or would add, including uncommitted edits."""
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT,
@@ -37,7 +37,7 @@ def copied(folder: Path, is_wanted: Callable[[str], bool] = lambda name: True) -
 
 
 def build(folder: Path, form: str = PLAIN, package: str = "packages/partita") -> Path:
-    """The wheel of a package, as `make wheel` builds it."""
+    """Builds the wheel of a package like `make wheel`, and returns its path."""
     command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel"]
     built = set(folder.glob("*.whl"))
     subprocess.run(
@@ -52,7 +52,7 @@ def build(folder: Path, form: str = PLAIN, package: str = "packages/partita") ->
 
 
 def unpacked(wheel: Path) -> Path:
-    """A folder that PYTHONPATH can name, without what Partita needs."""
+    """Unpacks a wheel without its dependencies; the folder can be put on PYTHONPATH."""
     folder = wheel.parent / "unpacked"
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(folder)
@@ -60,9 +60,9 @@ def unpacked(wheel: Path) -> Path:
 
 
 def installed(folder: Path, *wheels: Path | str) -> Path:
-    """The `partita` of a new virtual environment that holds these wheels and what they need."""
+    """Installs wheels in a new virtual environment and returns the path of its `partita`."""
     subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-    # Without their hashes, as pip has none for the wheels.
+    # Hashes are left out: with them, pip would require hashes for the local wheels too.
     pins = re.findall(r"^\S+==\S+", (ROOT / "requirements-dev.txt").read_text(), re.MULTILINE)
     versions = folder / "versions.txt"
     versions.write_text("\n".join(pins))
@@ -75,6 +75,6 @@ def installed(folder: Path, *wheels: Path | str) -> Path:
 
 
 def outside() -> dict[str, str]:
-    """The environment, without what leads to the source of this tree or to the make that tests."""
+    """Returns the environment without variables that point to this source tree or to make."""
     inside = ("PYTHONPATH", "PARTITA_PURE", "VIRTUAL_ENV", "MAKEFLAGS", "MFLAGS", "MAKELEVEL")
     return {name: value for name, value in os.environ.items() if name not in inside}

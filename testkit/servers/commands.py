@@ -1,4 +1,4 @@
-"""What the tests of commands are given: servers, and commands that end by themselves."""
+"""Fixtures for tests of commands: servers, and commands that end by themselves."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ Serve = Callable[..., processes.Server]
 
 @pytest.fixture
 def serve() -> Iterator[Serve]:
-    """`serve("serve", "--port", "0", ...)`: a server that ends with the test."""
+    """Starts servers that end with the test: `serve("serve", "--port", "0", ...)`."""
     with processes.starting() as start:
         yield start
 
 
 @pytest.fixture
 def run() -> Run:
-    """`run("local", "-help")`: a command that ends by itself."""
+    """Runs a command that ends by itself: `run("local", "-help")`."""
     return processes.run

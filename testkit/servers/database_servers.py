@@ -1,8 +1,8 @@
 """MariaDB, MySQL and PostgreSQL, each in a folder and on a port of its own.
 
-MariaDB and PostgreSQL are from Debian's packages. Debian's stable releases have no MySQL: it is
-the program that PARTITA_TEST_MYSQLD names, or a `mysqld` that is not MariaDB's. With
-PARTITA_TEST_MYSQL_FOR_MARIADB=1 the tests of MariaDB run on it.
+MariaDB and PostgreSQL come from Debian's packages. Debian's stable releases have no MySQL, so it is
+the program in PARTITA_TEST_MYSQLD, or a `mysqld` that is not MariaDB's. With
+PARTITA_TEST_MYSQL_FOR_MARIADB=1, the tests of MariaDB run on MySQL.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ START_SECONDS_MAX = 180
 INSTALL_TRIES = 5
 MEMORY_BYTES_MIN = 2 << 30
 PASSWORD = "open sesame @/:%"
-"""With what a URL has to escape."""
+"""Contains characters that must be escaped in a URL."""
 
 
 class DatabaseServer(ABC):
-    """One private server, which runs while a `with` block does.
+    """A private server that runs for the duration of a `with` block.
 
     `create` a database, `execute` in it, point a migration at its `url`.
     """
@@ -37,7 +37,7 @@ class DatabaseServer(ABC):
     user: str
 
     def __init__(self) -> None:
-        # Not under pytest's own folders: a socket's path may have about 100 characters.
+        # pytest's folders have long names, but a socket's path may have only about 100 characters.
         self.folder = Path(tempfile.mkdtemp(prefix=f"partita-{self.scheme}-", dir=roomy_memory()))
         self.port = free_port()
         self.password = PASSWORD
@@ -46,7 +46,7 @@ class DatabaseServer(ABC):
     @classmethod
     @abstractmethod
     def require(cls) -> None:
-        """A test is skipped where the server is not installed."""
+        """Skips the test if the server is not installed."""
 
     def __enter__(self) -> Self:
         try:
@@ -62,18 +62,18 @@ class DatabaseServer(ABC):
 
     @abstractmethod
     def initialize(self) -> None:
-        """Make the folder a database."""
+        """Creates the server's files in the folder."""
 
     @abstractmethod
     def command(self) -> list[str]: ...
 
     @abstractmethod
     def connect(self, database: str | None = None) -> Any:
-        """The driver's own connection, in autocommit."""
+        """Returns a connection of the driver, in autocommit mode."""
 
     @abstractmethod
     def execute(self, script: str, database: str) -> None:
-        """Statements, separated by semicolons."""
+        """Executes statements that are separated by semicolons."""
 
     def start(self) -> None:
         with (self.folder / "log").open("ab") as log:
@@ -99,11 +99,11 @@ class DatabaseServer(ABC):
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def url(self, database: str, user: str | None = None) -> str:
-        """Without the password."""
+        """Returns the URL of a database, without the password."""
         return f"{self.scheme}://{user or self.user}@127.0.0.1:{self.port}/{database}"
 
     def create(self, database: str, script: str = "") -> str:
-        """A new database; the answer is its URL."""
+        """Creates a database and returns its URL."""
         connection = self.connect()
         try:
             cursor = connection.cursor()
@@ -117,12 +117,12 @@ class DatabaseServer(ABC):
 
 
 class Make(NamedTuple):
-    """What MariaDB and MySQL are called with, each in its own words."""
+    """The commands and options in which MariaDB and MySQL differ."""
 
     program: Callable[[], str | None]
     absent: str
     install: Callable[[Path], list[str]]
-    """Makes a folder a database."""
+    """Returns the command that creates the server's files in a folder."""
     options: list[str]
 
 
@@ -172,7 +172,7 @@ class MariaDB(DatabaseServer):
             if made.returncode == 0:
                 break
             assert left, made.stdout[-2000:] + made.stderr[-2000:]
-            # Seen when servers beside it had been killed; a second later it works.
+            # This was seen after other servers had been killed; a second later it works.
             shutil.rmtree(self.folder / "data", ignore_errors=True)
             time.sleep(1)
         (self.folder / "init.sql").write_text(
@@ -189,7 +189,7 @@ class MariaDB(DatabaseServer):
             f"--datadir={self.folder / 'data'}",
             f"--socket={self.folder / 'socket'}",
             f"--pid-file={self.folder / 'pid'}",
-            # One that starts removes the temporary tables of others that share a folder.
+            # A starting server removes temporary tables of other servers that share a folder.
             f"--tmpdir={self.folder}",
             f"--port={self.port}",
             "--bind-address=127.0.0.1",
@@ -280,7 +280,7 @@ class PostgreSQL(DatabaseServer):
         subprocess.run(self._as_user(command), check=True, capture_output=True, cwd=self.folder)
 
     def _as_user(self, command: list[str]) -> list[str]:
-        """PostgreSQL does not run as root."""
+        """Runs a command as an unprivileged user, because PostgreSQL refuses to run as root."""
         if os.geteuid() != 0:
             return command
         return ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups", *command]
@@ -306,14 +306,14 @@ class PostgreSQL(DatabaseServer):
 
 
 def find(program: str) -> str | None:
-    """Debian keeps servers out of a user's path."""
+    """Finds a program, also in the folders that Debian does not put on a user's PATH."""
     versions = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
     path = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", *map(str, versions)])
     return shutil.which(program, path=path)
 
 
 def roomy_memory() -> Path | None:
-    """Where nobody waits for a disk, if there is such a place: in containers it may be tiny."""
+    """Returns a folder in memory if there is a large enough one; in containers it may be tiny."""
     memory = Path("/dev/shm")
     is_roomy = os.access(memory, os.W_OK) and shutil.disk_usage(memory).free >= MEMORY_BYTES_MIN
     return memory if is_roomy else None

@@ -1,7 +1,7 @@
-"""`partita`, with every request of the data plane decided as the largest ones are: by drafts.
+"""Runs `partita` so that every data plane request is decided as a large one, in a draft.
 
-For the black-box tests, which then say whether both ways give the same answers. In plain Python,
-where constants can be changed.
+The black-box tests run on it too, and so check that both ways give the same responses. It needs the
+plain Python modules, because constants of compiled ones cannot be changed.
 """
 
 from __future__ import annotations

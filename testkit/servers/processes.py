@@ -1,4 +1,4 @@
-"""Partita as a process of its own: started, asked, terminated, killed."""
+"""Partita in a process: start it, send requests, terminate or kill it."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ READY_SECONDS_MAX = 120
 STOP_SECONDS_MAX = 60
 RUN_SECONDS_MAX = 300
 COMMAND = (sys.executable, "-m", "partita.cli")
-# A test may start a server in another folder, where a relative path to our source means nothing.
+# A test may start a server in another folder, where a relative path to our source is wrong.
 SOURCES = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(map(os.path.abspath, SOURCES))}
 
 
 class Server:
-    """One process of `partita`, from its ready line to its end."""
+    """A server process, from its ready line to its end."""
 
     def __init__(
         self, *arguments: str | Path, command: Sequence[str] = COMMAND, **popen: Any
@@ -51,7 +51,7 @@ class Server:
             timer.cancel()
 
     def client(self, service: str = "dynamodb") -> Any:
-        """A boto3 client that sends every request once."""
+        """Returns a boto3 client that never retries."""
         return boto3.client(
             service,
             endpoint_url=self.url,
@@ -67,12 +67,12 @@ class Server:
         )
 
     def terminate(self) -> tuple[int, str]:
-        """SIGTERM; the exit code, and what the server said after its ready line."""
+        """Sends SIGTERM; returns the exit code, and the output after the ready line."""
         self.process.send_signal(signal.SIGTERM)
         return self.ended()
 
     def kill(self) -> str:
-        """kill -9; what the server had said after its ready line."""
+        """Sends SIGKILL; returns the output after the ready line."""
         self.process.kill()
         return self.ended()[1]
 
@@ -87,13 +87,13 @@ class Server:
 
 class SecureServer(Server):
     def _ready_line(self) -> str:
-        # What follows is written for plain HTTP.
+        # Most tests are written for plain HTTP.
         return super()._ready_line().replace("https://", "http://")
 
 
 @contextmanager
 def starting() -> Iterator[Callable[..., Server]]:
-    """`start("serve", "--port", "0", ...)`: servers that end with the block."""
+    """Yields `start("serve", "--port", "0", ...)`, whose servers end with the block."""
     servers: list[Server] = []
 
     def start(*arguments: str | Path, **popen: Any) -> Server:
@@ -111,7 +111,7 @@ def starting() -> Iterator[Callable[..., Server]]:
 def run(
     *arguments: str | Path, command: Sequence[str] = COMMAND, **popen: Any
 ) -> subprocess.CompletedProcess[str]:
-    """A command that ends by itself."""
+    """Runs a command that ends by itself."""
     return subprocess.run(
         [*command, *map(str, arguments)],
         capture_output=True,

@@ -1,4 +1,4 @@
-"""One server that asks everybody who they are, with users that tests add."""
+"""Fixtures: one server with `--auth`, to which tests add users."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def people(tmp_path_factory: pytest.TempPathFactory) -> Iterator[People]:
     everybody = People(folder)
     everybody.add(policies=[ADMINISTRATOR])
     with processes.starting() as start:
-        # Tests send many wrong signatures.
+        # Tests send many invalid signatures, which would otherwise be throttled.
         limits = ("--limit-failures", "1000000")
         everybody.server = start(
             *("serve", "--auth", "--port", "0", "--data", folder, *limits), stderr=None
@@ -34,7 +34,7 @@ def administrator(people: People) -> AccessKey:
 
 @pytest.fixture(scope="session")
 def admin(people: People, administrator: AccessKey) -> Any:
-    """A client that may do everything."""
+    """A client with all rights."""
     return people.client(administrator)
 
 
@@ -45,7 +45,7 @@ def names() -> Iterator[str]:
 
 @pytest.fixture
 def table(admin: Any, names: Iterator[str]) -> Iterator[Callable[..., str]]:
-    """`table()` has the string keys `pk` and `sk`."""
+    """`table()` creates a table with the string keys `pk` and `sk`."""
     created: list[str] = []
 
     def create(**more: Any) -> str:

@@ -1,5 +1,5 @@
-"""A network between servers and their database that can be cut, slowed down, or left half open, and
-that knows what was said over it."""
+"""A proxy between servers and their database that can be cut, slowed down or silenced, and that
+counts the round trips and statements."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any, Self
 CHUNK_BYTES = 1 << 16
 PROTOCOL = (196608).to_bytes(4, "big")
 TRIP_ENDS = (b"S", b"Q")
-"""Sync, or a query that is one by itself: what comes before is answered together."""
+"""Sync, or a simple query: the server answers everything up to one of these together."""
 
 
 class Proxy:
-    """Passes on what comes to its port, as it is told to."""
+    """Forwards connections to its port, with the configured faults."""
 
     def __init__(self, port: int) -> None:
         self._target = port
@@ -26,12 +26,12 @@ class Proxy:
         self._is_silent = False
         self._server: Any = None
         self.delay_seconds = 0.0
-        """How long everything is on its way, in both directions."""
+        """The latency in each direction."""
         self.port = 0
         self.trips = 0
-        """Round trips that were begun."""
+        """The number of round trips that have begun."""
         self.statements: Counter[bytes] = Counter()
-        """How often each was run."""
+        """The number of executions of each statement."""
         self._trips_max: int | None = None
         self._last_statement: bytes | None = None
         self._is_last_passed = True
@@ -50,20 +50,20 @@ class Proxy:
         self._loop.close()
 
     def cut(self) -> None:
-        """Both ends hear of it; nobody gets through any more."""
+        """Closes all connections on both sides and refuses new ones."""
         self._is_cut = True
         self._loop.call_soon_threadsafe(self._abort)
 
     def silence(self) -> None:
-        """Nobody hears of anything: connections stay, and carry nothing."""
+        """Keeps connections open, but forwards nothing, so that neither side notices."""
         self._is_silent = True
 
     def stop_after(self, trips: int) -> None:
-        """Carry nothing any more once so many have begun: the last may be done, unheard."""
+        """Goes silent once so many round trips have begun; the last may be carried out unseen."""
         self.trips, self._trips_max = 0, trips
 
     def stop_at(self, statement: bytes, *, is_passed: bool) -> None:
-        """Carry nothing any more behind a statement, which is the last to pass or does not."""
+        """Goes silent at a statement, which is the last to be forwarded, or is dropped itself."""
         self._last_statement, self._is_last_passed = statement, is_passed
 
     def note(self, statement: bytes) -> None:
@@ -86,7 +86,7 @@ class Proxy:
         self._trips_max = self._last_statement = None
         self._is_last_passed = True
         self.is_stopped.clear()
-        # What was silent has lost bytes, and is of no more use.
+        # Connections that were silent have lost bytes and cannot be used any more.
         self._loop.call_soon_threadsafe(self._abort)
 
     async def _close(self) -> None:
@@ -150,7 +150,7 @@ class Proxy:
 
 
 class Frontend:
-    """What one client says, message by message (PostgreSQL's protocol, version 3)."""
+    """Parses the messages of one client (PostgreSQL's protocol, version 3)."""
 
     def __init__(self, proxy: Proxy) -> None:
         self._proxy = proxy

@@ -23,7 +23,7 @@ def postgresql() -> Iterator[PostgreSQL]:
 
 
 def storage_url(postgresql: PostgreSQL, database: str) -> str:
-    """Of a new database, with the password in it."""
+    """Creates a database and returns its URL with the password."""
     url = postgresql.create(database)
     user = postgresql.user
     return url.replace(f"{user}@", f"{user}:{quote(postgresql.password, safe='')}@")
@@ -31,7 +31,7 @@ def storage_url(postgresql: PostgreSQL, database: str) -> str:
 
 @pytest.fixture(scope="session")
 def storage(postgresql: PostgreSQL) -> str:
-    """A database that is ready for servers."""
+    """The URL of a database that is initialized for servers."""
     url = storage_url(postgresql, "shared")
     assert processes.run("storage", "init", url).returncode == 0
     return url
@@ -39,7 +39,7 @@ def storage(postgresql: PostgreSQL) -> str:
 
 @pytest.fixture(scope="session")
 def bucket(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder that all servers have for a bucket."""
+    """The folder that all servers use as a bucket."""
     return tmp_path_factory.mktemp("bucket")
 
 
@@ -47,7 +47,7 @@ def bucket(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def servers(
     storage: str, bucket: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[list[processes.Server]]:
-    """Whatever the tests do, every invariant holds in the end."""
+    """Three servers; after the tests, all invariants of their database are checked."""
     settings = tmp_path_factory.mktemp("settings") / "partita.toml"
     settings.write_text(f'[[buckets]]\nname = "{BUCKET}"\nfolder = "{bucket}"\n')
     options = ("--port", "0", "--storage", storage, "--config", str(settings))
@@ -59,5 +59,5 @@ def servers(
 
 @pytest.fixture(scope="session")
 def clients(servers: list[processes.Server]) -> list[Any]:
-    """Of each server one."""
+    """A client of each server."""
     return [server.client() for server in servers]

@@ -1,4 +1,4 @@
-"""Users of a server that asks who they are, and clients that sign for them."""
+"""Users of a server with `--auth`, and clients that sign for them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def table_arn(name: str) -> str:
 
 
 class People:
-    """The directory of a running server, changed as the commands change it."""
+    """The user directory of a running server, changed in the same way as by the commands."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / FILE_NAME
@@ -60,7 +60,7 @@ class People:
             time.sleep(2.5 * WATCH_SECONDS)
 
     def add(self, *statements: Document, policies: Iterable[str] = ()) -> AccessKey:
-        """A new user who may do what the statements say."""
+        """Adds a user with these policies and statements, and returns a key of the user."""
         self._count += 1
         name = f"user{self._count}"
         keys: list[AccessKey] = []
@@ -83,7 +83,7 @@ class People:
         return next(name for name, user in users if key.id in [one.id for one in user.keys])
 
     def let(self, key: AccessKey, *statements: Document) -> None:
-        """From now on the user may do this, and nothing else."""
+        """Replaces the policy of the user by these statements."""
         name = f"{self.name_of(key)}-policy"
         self.change(
             lambda directory: replace(
@@ -124,7 +124,7 @@ def client_for(
 
 
 def refusal(call: Callable[..., Any], **request: Any) -> tuple[str, str]:
-    """The code and the text of the error that a call gets."""
+    """Returns the code and the message of the error that a call raises."""
     with pytest.raises(ClientError) as caught:
         call(**request)
     error = caught.value.response["Error"]

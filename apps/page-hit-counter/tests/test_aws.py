@@ -56,6 +56,19 @@ def test_the_template_follows_the_settings(tmp_path: Path) -> None:
     assert resources["HitsV2Table"]["Properties"]["TableName"] == "hits.v2"
 
 
+def test_tables_that_cannot_be_counted_again_have_point_in_time_recovery() -> None:
+    settings = PageHitSettings()
+    tables = {
+        resource["Properties"]["TableName"]: resource["Properties"][
+            "PointInTimeRecoverySpecification"
+        ]
+        for resource in template(settings)["Resources"].values()
+        if resource["Type"] == "AWS::DynamoDB::Table"
+    }
+    recovered = {name for name, setting in tables.items() if setting["PointInTimeRecoveryEnabled"]}
+    assert recovered == {settings.assets_table, settings.spam.quarantine_table}
+
+
 def test_the_functions_of_the_template_exist() -> None:
     resources = template(PageHitSettings())["Resources"].values()
     handlers = [

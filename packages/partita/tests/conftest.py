@@ -1,3 +1,3 @@
-"""For all tests of the database."""
+"""Settings of all tests of the database."""
 
 from testkit.session import pytest_collection_modifyitems  # noqa: F401

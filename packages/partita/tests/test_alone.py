@@ -80,9 +80,7 @@ def test_settings_that_need_them_are_refused_in_one_sentence(alone: Alone, tmp_p
     )
     assert done.returncode == 1
     said, _, install = done.stderr.partition("; to install it: ")
-    assert (
-        said == "partita: partita-services, which the settings need for triggers, is not installed"
-    )
+    assert said == "partita: The setting triggers needs partita-services, which is not installed"
     assert install.endswith(" -m pip install partita-services\n")
 
 

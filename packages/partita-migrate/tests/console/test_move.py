@@ -127,7 +127,7 @@ def test_no_click_is_lost_while_commands_begin_and_end(mover: Person) -> None:
     stood = place(mover, "Verify")
     mover.clicks("Follow up to now")
     assert not mover.can("Verify"), "the command that was just asked for is not at work yet"
-    mover.sees("follow", "[aria-label='At work']")
+    mover.sees("follow", "[aria-label='Running']")
     assert place(mover, "Verify") == stood
     ended(mover, "follow", "failed")
     assert place(mover, "Verify") == stood
@@ -141,9 +141,9 @@ def test_what_is_refused_is_said_until_something_else_is_asked_for(mover: Person
         f"{START.replace('load', 'verify')}.then(() => [...document.querySelectorAll('button')]"
         ".find((one) => one.innerText === 'Load').click())"
     )
-    mover.sees("bookshop is at work: wait for it or stop it.", "[role=alert]")
+    mover.sees("bookshop is running a command: wait for it or stop it.", "[role=alert]")
     ended(mover, "verify", "failed")
-    mover.sees("bookshop is at work: wait for it or stop it.", "[role=alert]")
+    mover.sees("bookshop is running a command: wait for it or stop it.", "[role=alert]")
 
 
 @pytest.mark.soak
@@ -188,11 +188,11 @@ def test_a_move_is_loaded_followed_verified_and_repaired_from_the_page(
 def test_following_goes_on_until_it_is_stopped(mover: Person, shop: Shop, client: Any) -> None:
     mover.open("#/move")
     mover.clicks("Follow")
-    mover.sees("at work", ".stages")
+    mover.sees("running", ".stages")
     shop.sells("UPDATE book SET title = 'Live' WHERE id = 8")
     wait_for(lambda: "Live" in titles(client, shop.table), "the change")
     assert not mover.can("Load")
-    mover.sees("behind", "[aria-label='At work']")
+    mover.sees("behind", "[aria-label='Running']")
     mover.clicks("Stop")
     mover.sees("follow", "[aria-label='Last command']")
     shop.sells("UPDATE book SET title = 'After' WHERE id = 8")
@@ -225,7 +225,7 @@ def test_a_cutover_is_rehearsed_named_and_turned_back(
         mover.clicks(f"{title}…")
         assert not mover.can(title)
         mover.clicks("Rehearse")
-        mover.sees("It could be done.", "[role=dialog]")
+        mover.sees("This would succeed.", "[role=dialog]")
         mover.fills(f"Type {NAME} to confirm", "another")
         assert not mover.can(title)
         mover.fills(f"Type {NAME} to confirm", NAME)

@@ -1,4 +1,4 @@
-"""A design with everything that a table can have, and a server to make it on."""
+"""A design with every feature of a table, and a server to create it on."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture
 def dynamodb(server: Server) -> Iterator[Any]:
-    """A client of a server without tables."""
+    """Returns a client of a server without tables."""
     client = server.client()
     yield client
     for name in client.list_tables()["TableNames"]:
@@ -147,7 +147,7 @@ def dynamodb(server: Server) -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a small shop after `plan` and `analyze`."""
+    """Returns the folder of a small shop after `plan` and `analyze`."""
     path = tmp_path_factory.mktemp("shop")
     connection = sqlite3.connect(path / "shop.db")
     connection.executescript(SCHEMA)
@@ -175,7 +175,7 @@ MakeDesign = Callable[..., Folder]
 
 @pytest.fixture
 def design(source: Path, tmp_path: Path) -> MakeDesign:
-    """`design(model, settings)`: the shop's folder with a model file and more settings."""
+    """Returns `design(model, settings)`, which writes both into the folder of the shop."""
 
     def make(model: str = MODEL, settings: str = SETTINGS) -> Folder:
         for file in source.iterdir():

@@ -1,4 +1,4 @@
-"""Writes as requests.md has them lose nothing that others write at the same time."""
+"""Tests that the writes of requests.md lose no concurrent writes of others."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def job(dynamodb: Any) -> dict[str, Any]:
 
 
 def change(dynamodb: Any, name: str, value: dict[str, str]) -> None:
-    """What another client does."""
+    """Changes an attribute of the item, as another client would."""
     dynamodb.update_item(
         TableName=TABLE,
         Key={"id": {"N": "1"}},

@@ -1,4 +1,4 @@
-"""`partita migrate create` against a running server: made once, then only compared."""
+"""Tests `partita migrate create` on a running server: tables are created once, then compared."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_what_was_lost_is_made_again(server: Server, dynamodb: Any, design: Make
 
 
 def made_otherwise(client: Any) -> None:
-    """By hand, and not quite as the design says."""
+    """Creates the table by hand, with small differences from the design."""
     client.create_table(
         TableName=ORDERS,
         AttributeDefinitions=[
@@ -264,7 +264,7 @@ deletion_protection = true
 
 
 def test_capacity_is_what_costs_least(server: Server, dynamodb: Any, design: MakeDesign) -> None:
-    """At a hundredth of the stated rates nobody would provision them day and night."""
+    """At a hundredth of the stated rates, provisioned capacity would not pay off."""
     create(design(settings="\n[estimate]\nload = 0.01\n"), server.url)
     mode = described(dynamodb, ORDERS)["BillingModeSummary"]["BillingMode"]
     assert mode == "PAY_PER_REQUEST"

@@ -1,4 +1,4 @@
-"""`partita migrate create --emit`: each text checked by the tool that it is written for."""
+"""Tests `partita migrate create --emit`: the target tool checks each emitted text."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def written(design: MakeDesign, format: str, settings: str | None = None) -> tup
 
 
 def environment(server: Server) -> dict[str, str]:
-    """Of a user of the server: its URL and credentials, and nothing else of AWS."""
+    """Returns an environment with the server's URL and credentials, and no other AWS settings."""
     own = {name: value for name, value in ENVIRONMENT.items() if not name.startswith("AWS_")}
     return {
         **own,
@@ -279,7 +279,7 @@ def properties_of(resources: dict[str, Any], kind: str) -> list[dict[str, Any]]:
 
 
 def scaled(resources: dict[str, Any]) -> list[str]:
-    """Bounds and aims of all policies, whatever the resources are called."""
+    """Returns bounds and targets of all policies, regardless of resource names."""
     service = "AWS::ApplicationAutoScaling"
     bounds = ("ScalableDimension", "ServiceNamespace", "MinCapacity", "MaxCapacity")
     return sorted(
@@ -293,7 +293,7 @@ def scaled(resources: dict[str, Any]) -> list[str]:
 
 
 def in_order(properties: dict[str, Any]) -> dict[str, Any]:
-    """Without what is so anyway, and lists that are sets in one order."""
+    """Removes defaults, and sorts lists whose order has no meaning."""
     same = {"BillingMode": "PROVISIONED", "DeletionProtectionEnabled": False}
     left = {name: value for name, value in properties.items() if same.get(name) != value}
     by: dict[str, Callable[[Any], str]] = {
@@ -307,7 +307,7 @@ def in_order(properties: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.soak
 def test_terraform_validates_and_plans_auto_scaling(design: MakeDesign, tmp_path: Path) -> None:
-    """Partita has no Application Auto Scaling to apply it to."""
+    """The plan is not applied: Partita has no Application Auto Scaling API."""
     folder, _ = written(design, "terraform", SCALED)
     terraform = terraform_in(tmp_path / "terraform", folder, "http://127.0.0.1:1")
     terraform("validate")
@@ -331,7 +331,7 @@ def test_terraform_applies_it_and_finds_nothing_left_to_do(
 
 
 def terraform_in(place: Path, folder: Folder, endpoint: str) -> Callable[..., str]:
-    """`terraform(...)` in a folder with what was emitted, initialised."""
+    """Returns `terraform(...)`, which runs in an initialized folder with the emitted files."""
     plugins = os.environ.get("PARTITA_TERRAFORM_PLUGINS")
     if shutil.which("terraform") is None or not plugins:
         pytest.skip("no terraform, or PARTITA_TERRAFORM_PLUGINS names no folder with its provider")

@@ -1,4 +1,4 @@
-"""The requests of every pattern as texts, each run on a server that has the example rows."""
+"""Tests the request texts of every pattern, each on a server with the example rows."""
 
 from __future__ import annotations
 
@@ -237,7 +237,7 @@ def written(folder: Folder, name: str = "model.toml") -> dict[str, PatternReques
 
 
 def load(client: Any, folder: Folder, design: Design) -> None:
-    """The items that the example rows become."""
+    """Writes the items that the example rows become."""
     items = ExampleItems(read_analysis(folder).examples)
     for table, entity in design.entities():
         for item in items.of(entity):
@@ -317,7 +317,7 @@ def test_a_sharded_key_is_asked_for_in_every_shard(loaded: Folder, run: Run) -> 
 
 
 def held(client: Any, one: PatternRequests, part: int = 0) -> Item | None:
-    """The item that a write of a pattern is about."""
+    """Returns the item that a pattern writes."""
     request = one.requests[0].parts[part] if one.requests[0].parts else one.requests[0]
     key = {test.attribute: test.values[0] for test in request.key}
     found: Item | None = client.get_item(TableName=request.table, Key=key).get("Item")
@@ -457,7 +457,7 @@ def test_the_report_writes_them_down(design: MakeDesign) -> None:
 
 
 class Finished(PatternAccess, frozen=True, kw_only=True):
-    """A request after which something is left to the application."""
+    """A request that leaves some work to the application."""
 
     sorts: list[str] = field(default_factory=list)
     skips: int = 0

@@ -1,4 +1,4 @@
-"""`partita migrate model --workbench`: the items are the source's own rows."""
+"""Tests `partita migrate model --workbench`: the items come from the source's rows."""
 
 from __future__ import annotations
 

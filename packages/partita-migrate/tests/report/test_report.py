@@ -1,4 +1,4 @@
-"""`partita migrate report`, looked at in a real browser, and the rows that it shows."""
+"""Tests `partita migrate report` in a real browser, and the rows that it shows."""
 
 from __future__ import annotations
 

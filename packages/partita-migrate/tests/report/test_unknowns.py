@@ -1,4 +1,4 @@
-"""What statistics of a real server cannot tell is said in the report, not taken for a figure."""
+"""Tests that the report names what the statistics of a real server cannot tell."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The analyze stage against real servers: what it says of rows is held against the rows."""
+"""Tests the analyze stage on real servers, and compares its figures with the rows."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NOT_MINED = "[analyze]\nmine = false\n"
 
 
 def planned(folder: Folder) -> Inventory:
-    """What the stage before leaves."""
+    """Writes the inventory, as the stage before does."""
     with connect(folder) as source:
         inventory = reflect(source)
     folder.write_json("inventory.json", inventory)
@@ -35,7 +35,7 @@ def planned(folder: Folder) -> Inventory:
 
 
 def items_of(folder: Folder, table: SourceTable) -> list[dict[str, Any]]:
-    """Every row as the item that it would become."""
+    """Returns every row as an item."""
     with connect(folder) as source:
         asked = readings(source, table, {column.name for column in table.columns})
         select = ", ".join(one.sql for one in asked)

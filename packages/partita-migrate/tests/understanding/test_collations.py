@@ -1,4 +1,4 @@
-"""Keys are equal and sort as MariaDB's own collations do: every character, and random texts."""
+"""Compares keys with MariaDB's collations: equality and order of characters and random texts."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Planned = Callable[[str], Folder]
 
 @pytest.fixture
 def planned(mariadb: DatabaseServer, make_folder: MakeFolder) -> Planned:
-    """A folder of a source with one collation, whose table `words` is empty."""
+    """Returns the folder of a source with one collation and an empty table `words`."""
 
     def make(collation: str) -> Folder:
         charset = collation.partition("_")[0]
@@ -48,7 +48,7 @@ def planned(mariadb: DatabaseServer, make_folder: MakeFolder) -> Planned:
 
 
 def assert_same_order(mariadb: DatabaseServer, collation: str, texts: list[str]) -> None:
-    """As the server ranks them: one rank for texts that are equal, ranks in its order."""
+    """Compares the order of keys with the ranks of the server, where equal texts share a rank."""
     fold = FOLDINGS[collation]
     connection = mariadb.connect("collated")
     ranks: dict[int, int] = {}

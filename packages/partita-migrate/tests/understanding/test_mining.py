@@ -1,4 +1,4 @@
-"""Patterns mined from what real servers have run for a real library."""
+"""Tests patterns that are mined from the statements of a library on real servers."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def unlimited(patterns: Patterns) -> set[str]:
 
 @pytest.fixture(scope="module")
 def used(server: DatabaseServer) -> Iterator[DatabaseServer]:
-    """A server whose database `books` was used, with every statement also in its log."""
+    """Returns a server whose database `books` was used, with every statement in its log."""
     server.create("books")
     if server.scheme == "mysql":
         server.execute("TRUNCATE performance_schema.events_statements_summary_by_digest", "books")

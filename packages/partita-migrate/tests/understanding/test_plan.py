@@ -1,4 +1,4 @@
-"""`plan` on real servers, over the shapes of the sample databases that everybody knows."""
+"""Tests `plan` on real servers, with schemas like those of well-known sample databases."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_video_rentals(mariadb: DatabaseServer, make_folder: MakeFolder) -> None
     assert [one.what for one in planned.difficulties if one.kind == "analytical"] == [
         "The view sales_by_store groups or aggregates rows."
     ]
-    assert any("circle: staff → store → staff" in one.what for one in planned.difficulties)
+    assert any("cycle: staff → store → staff" in one.what for one in planned.difficulties)
     assert read_inventory(folder).table("film").row_count == 50  # type: ignore[union-attr]
 
 

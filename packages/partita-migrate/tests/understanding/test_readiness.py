@@ -1,4 +1,4 @@
-"""`plan` asks the very server whether its backup and its log can be had, and is right about it."""
+"""Tests that `plan` finds out whether the server allows a backup and reading its log."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DUMP_SECONDS_MAX = 60
 
 
 class LoggingMariaDB(MariaDB):
-    """With a binary log that changes can be followed in."""
+    """A server with a binary log that can be followed."""
 
     def command(self) -> list[str]:
         return [
@@ -147,7 +147,7 @@ def test_pg_dump_works_as_advised(postgresql: DatabaseServer, make_folder: MakeF
 def run_backup(
     planned: MigrationPlan, folder: Folder, options: list[str], environment: dict[str, str]
 ) -> None:
-    """The very command of the plan, with the address of the server."""
+    """Runs the backup command of the plan with the address of the server."""
     program, *rest = shlex.split(planned.recovery[0].command or "")
     path = find(program) or shutil.which(program)
     if path is None:

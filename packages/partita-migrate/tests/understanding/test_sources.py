@@ -1,4 +1,4 @@
-"""Sessions with real servers: read-only, short, and with clear words when they fail."""
+"""Tests sessions with real servers: read-only, short, and with clear error messages."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_names_of_any_kind(server: DatabaseServer, make_folder: MakeFolder) -> N
 
 
 def told(error: BaseException) -> str:
-    """All that an exception could show, with everything behind it."""
+    """Returns all texts of an exception and its causes."""
     return "".join(traceback.format_exception(error))
 
 

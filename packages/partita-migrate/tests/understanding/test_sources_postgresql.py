@@ -1,4 +1,4 @@
-"""What PostgreSQL can put into a schema, in the inventory."""
+"""Tests the inventory of everything that a PostgreSQL schema can contain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What SQLite can put into a schema, in the inventory."""
+"""Tests the inventory of everything that a SQLite schema can contain."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from partita.console.console_service import Console
 from partita.server.backup_service import _OPERATIONS as COPYING
 from partita.server.companions.companion_peers import PATH
 from partita.server.dispatch import PUBLIC_PATHS
-from partita.server.monitoring.monitoring_pages import PAGES
+from partita.server.monitoring.monitoring_pages import PAGES, TABLE_PAGES
 from partita.server.security.administration.administration_api import _OPERATIONS as ADMINISTRATION
 from partita.server.security.authentication.sts import OPERATIONS as STS
 from partita.server.security.identities import service_roles
@@ -58,7 +58,12 @@ def test_every_operation_has_one_row() -> None:
 
 
 def test_every_page_has_a_row() -> None:
-    shown = {path.decode() for path in PUBLIC_PATHS} | {*PAGES, "/metrics", "/requests"}
+    shown = {path.decode() for path in PUBLIC_PATHS} | {
+        *PAGES,
+        *TABLE_PAGES,
+        "/metrics",
+        "/requests",
+    }
     others = {"/2015-03-31/functions/NAME/code", "*"}
     assert {*names(PAGE)} == shown | others
 

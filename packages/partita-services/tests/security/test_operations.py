@@ -20,7 +20,7 @@ from partita.assembly.service_registry import READS, WRITES, forwarded_rights, r
 from partita.client.aws_services import SERVICES
 from partita.client.request_signing import Credentials, signed_headers, split_target
 from partita.server.backup_service import _OPERATIONS as COPYING
-from partita.server.monitoring.monitoring_pages import PAGES
+from partita.server.monitoring.monitoring_pages import PAGES, TABLE_PAGES
 from partita.server.protocol.rest import request_for
 from partita.server.security.administration.administration_api import _OPERATIONS as ADMINISTRATION
 from partita.server.security.authentication.operator_pages import ACTIONS
@@ -548,7 +548,7 @@ def test_every_operation_has_a_row_and_rights() -> None:
 
 
 def test_every_page_has_a_right_of_its_own() -> None:
-    assert {path.decode() for path in ACTIONS} == {*PAGES, "/metrics", "/requests"}
+    assert {path.decode() for path in ACTIONS} == {*PAGES, *TABLE_PAGES, "/metrics", "/requests"}
 
 
 def needs_of(service: str, row: Row) -> list[Needed]:

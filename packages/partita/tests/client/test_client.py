@@ -1,4 +1,4 @@
-"""The client against a Partita of its own, and against servers that misbehave on purpose."""
+"""The client against a Partita server, and against servers that misbehave on purpose."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_an_endpoint_that_is_not_there_is_said_so() -> None:
 
 
 class Scripted:
-    """A server that gives the answers it is told, one a request; None drops the connection."""
+    """A server with scripted responses, one per request; None drops the connection."""
 
     def __init__(self, *answers: bytes | None) -> None:
         self.answers = list(answers)

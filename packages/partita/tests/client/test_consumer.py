@@ -1,4 +1,4 @@
-"""Consumers of an event stream: in order, parents first, from where they had come to, not twice."""
+"""Consumers of an event stream: records arrive in order, parents first, after the checkpoint."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ names = (f"stream-{os.getpid()}-{number}" for number in itertools.count())
 
 @pytest.fixture
 def tell(endpoint: str) -> Callable[..., Any]:
-    """`tell(story, shards)`: run it with a client and a new stream."""
+    """`tell(story, shards)` runs a story with a client and a new stream."""
 
     def run(story: Story, shards: int = 1) -> Any:
         async def within() -> Any:
@@ -57,7 +57,7 @@ Tell = Callable[..., Any]
 
 
 class Reading:
-    """What a consumer was handed, and when it shall note its checkpoints."""
+    """The records that a consumer received, and the rule by which it saves checkpoints."""
 
     def __init__(self, client: Client, stream: str, **options: Any) -> None:
         self.records: list[tuple[str, Record]] = []
@@ -197,7 +197,7 @@ def test_children_wait_for_a_checkpoint_that_comes_late(tell: Tell) -> None:
 
 
 async def until_held(client: Client, stream: str) -> None:
-    """Until somebody reads every shard that is not done with."""
+    """Waits until every unfinished shard has a reader."""
     leases: dict[str, Any] = {}
     while not leases or any(one.owner == "-" for one in leases.values() if not one.is_over):
         leases = await LeaseTable(client, "leases", stream).all()
@@ -205,7 +205,7 @@ async def until_held(client: Client, stream: str) -> None:
 
 
 def test_a_consumer_may_begin_with_what_comes_next(tell: Tell) -> None:
-    """And what came since its first start comes again, if it never was done with."""
+    """Records since its first start are delivered again if they were never processed."""
 
     async def story(client: Client, stream: str) -> None:
         await put(client, stream, b"closed")
@@ -254,7 +254,7 @@ def test_children_do_not_wait_for_a_shard_that_is_too_old(
         await split(client, stream, FIRST)
         await put(client, stream, b"child")
         monkeypatch.setattr(KinesisStream, "shards", without_first)
-        # Where the first shards begin is not where later ones do.
+        # The starting position applies only to the first shards, not to later ones.
         async with Reading(client, stream, start="LATEST") as reading:
             assert await reading.until(1) == [b"child"]
         assert FIRST not in await table.all()
@@ -287,7 +287,7 @@ def test_a_handler_that_fails_gets_the_same_again(tell: Tell) -> None:
 
 
 def test_two_workers_share_the_shards(tell: Tell) -> None:
-    # Long enough that nobody loses a lease because all of us were held up.
+    # Long enough that no worker loses a lease because the whole machine was busy.
     lease = {"lease_seconds": 3.0}
 
     async def story(client: Client, stream: str) -> None:
@@ -303,7 +303,7 @@ def test_two_workers_share_the_shards(tell: Tell) -> None:
                     if sorted(map(owners.count, set(owners))) == [2, 2]:
                         break
                     await asyncio.sleep(0.02)
-                # Whoever lost a lease knows by its next renewal.
+                # A worker that has lost a lease notices at its next renewal.
                 await asyncio.sleep(lease["lease_seconds"] / 2)
                 for number in range(40):
                     await put(client, stream, b"%d" % number, key=f"key {number}")

@@ -1,4 +1,4 @@
-"""A Kinesis stream as a source: which iterators are asked for, and when."""
+"""A Kinesis stream as a source: which iterators are requested, and when."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Kinesis(Client):
         self.count = count
         self.is_closed = is_closed
         self.errors: list[ClientError] = []
-        """What the next reads fail with."""
+        """The errors of the next reads."""
         self.starts: list[str] = []
 
     async def call(self, service: str, operation: str, request: dict[str, Any]) -> dict[str, Any]:

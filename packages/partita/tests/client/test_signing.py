@@ -1,4 +1,4 @@
-"""Our signatures against botocore's, which AWS accepts."""
+"""Our signatures are the same as botocore's, which AWS accepts."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ Process = Callable[[Lease, ShardPage[int, str]], Awaitable[None]]
 
 
 def work(stream: Stream, process: Process, is_enough: Callable[[], bool], limit: int = 2) -> None:
-    """Until it is enough."""
+    """Runs a worker until a condition is true."""
 
     async def consume(shard: Shard, lease: Lease) -> None:
         await consume_shard(

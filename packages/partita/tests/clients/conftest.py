@@ -1,4 +1,4 @@
-"""Real clients of real users: they are given a URL and credentials, and nothing else."""
+"""Fixtures for clients that users have: they get a URL and credentials, and nothing else."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CREDENTIALS = {
 
 @pytest.fixture(scope="session")
 def endpoint() -> Iterator[str]:
-    """The server of PARTITA_ENDPOINT, or one of our own that keeps its data in memory."""
+    """The server of PARTITA_ENDPOINT, or a new one that keeps its data in memory."""
     given = os.environ.get("PARTITA_ENDPOINT")
     if given:
         yield given.rstrip("/")
@@ -43,13 +43,13 @@ def endpoint() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def environment(endpoint: str) -> dict[str, str]:
-    """What a user sets, and nothing else of AWS: AWS_ENDPOINT_URL_DYNAMODB and credentials."""
+    """The environment of a user: AWS_ENDPOINT_URL_DYNAMODB, credentials, and no other settings."""
     rest = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
     return {**rest, **CREDENTIALS, "AWS_ENDPOINT_URL_DYNAMODB": endpoint}
 
 
 @pytest.fixture(scope="session")
 def names() -> Iterator[str]:
-    """Names of tables that no other run uses."""
+    """Table names that no other run uses."""
     run = f"{os.getpid()}_{int(time.time())}"
     return (f"c_{run}_{number}" for number in itertools.count(1))

@@ -1,6 +1,6 @@
 """The AWS CLI: the commands of AWS's own tutorial, against AWS_ENDPOINT_URL_DYNAMODB.
 
-The CLI is looked for in PARTITA_AWS_CLI, beside our Python, and in the PATH.
+The CLI is searched for in PARTITA_AWS_CLI, next to our Python, and on the PATH.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Cli = Callable[..., Any]
 
 @pytest.fixture(scope="module")
 def run(environment: dict[str, str]) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """`run("list-tables", "--max-items", "1")`: the finished process of one command."""
+    """`run("list-tables", "--max-items", "1")` runs a command and returns its finished process."""
 
     streams = {"AWS_ENDPOINT_URL_DYNAMODB_STREAMS": environment["AWS_ENDPOINT_URL_DYNAMODB"]}
 
@@ -56,7 +56,7 @@ def run(environment: dict[str, str]) -> Callable[..., subprocess.CompletedProces
 
 @pytest.fixture(scope="module")
 def aws(run: Callable[..., subprocess.CompletedProcess[str]]) -> Cli:
-    """`aws("get-item", ...)`: the JSON that a command prints; it has to succeed."""
+    """`aws("get-item", ...)` returns the JSON that a command prints; it must succeed."""
 
     def execute(*arguments: str, **service: str) -> Any:
         completed = run(*arguments, **service)

@@ -17,7 +17,7 @@ POLL = {"Delay": 0.02, "MaxAttempts": 500}
 
 @pytest.fixture(scope="module")
 def dynamodb(environment: dict[str, str]) -> Iterator[Any]:
-    """A resource that finds the server as a user's would: through the environment."""
+    """A resource that finds the server through the environment, like that of a user."""
     patch = pytest.MonkeyPatch()
     for name, value in environment.items():
         patch.setenv(name, value)

@@ -1,6 +1,6 @@
 """PynamoDB: models with indexes, conditions, updates, batches, transactions, TTL and versions."""
 
-# PynamoDB's own types are generic here and untyped there.
+# Some of PynamoDB's types are generic, and others are untyped.
 # mypy: disallow-any-generics=False, disallow-untyped-calls=False
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class ByViews(LocalSecondaryIndex):
 
 
 class Thread(Model):
-    """What PynamoDB's own tutorial is about, with every kind of attribute."""
+    """The model of PynamoDB's tutorial, with every kind of attribute."""
 
     class Meta:
         table_name = "set by the fixture"

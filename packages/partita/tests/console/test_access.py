@@ -1,4 +1,4 @@
-"""Who may use the console's API, and for what; and the endpoints that it can show."""
+"""Access to the console's API, its limits, and the endpoints that a console can show."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ READABLE = """Promise.all(performance.getEntriesByType("resource").map((one) =>
   fetch(one.name).then((found) => found.text()))).then((texts) => texts.concat([
   document.documentElement.outerHTML, document.cookie, JSON.stringify({...localStorage}),
   JSON.stringify({...sessionStorage})]).join())"""
-"""All that a page has loaded and keeps."""
+"""Everything that a page has loaded and stored."""
 SHOWN_OF_OTHERS = {
     "tables": "No tables yet",
     "explore": "No tables yet",
@@ -278,11 +278,11 @@ def test_dynamodb_local_is_shown_without_what_it_does_not_have(
         person.sees("Item added.")
         person.sees("1 item")
         person.open("#/heat")
-        person.sees("This endpoint does not tell its heat")
+        person.sees("This endpoint has no heat map")
         person.open("#/partiql")
         person.fills("Statement", "SELECT * FROM there WHERE pk = 'a'")
         person.sees("Read by key from table there.", "#plan")
-        person.sees("Read from the text of the statement", "#plan")
+        person.sees("Guessed from the text of the statement", "#plan")
         stream = {"StreamEnabled": True, "StreamViewType": "NEW_IMAGE"}
         local = boto3.client("dynamodb", endpoint_url=endpoint, **LOCAL_KEYS)
         local.update_table(TableName="there", StreamSpecification=stream)

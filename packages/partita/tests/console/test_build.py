@@ -1,4 +1,4 @@
-"""The operation builder: what it sends, and the code that it writes, which is run or parsed."""
+"""The operation builder: the requests that it sends, and its code, which is run or parsed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from testkit.servers.processes import Server
 TAB = "[role=tab]"
 CREDENTIALS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "x"}
 NAME = "{table}"
-"""Stands for the table's name in what follows."""
+"""A placeholder for the table's name in the requests below."""
 KEY = {"pk": {"S": "a'b\"c\\"}, "sk": {"N": "1"}}
 OTHER = {"pk": {"S": "né 🙂"}, "sk": {"N": "-2.5"}}
 EVERYTHING = {
@@ -233,7 +233,7 @@ def contents(client: Any, table: str) -> Contents:
 
 
 def expected(client: Any, store: Callable[[], str], operation: str, request: Any) -> Contents:
-    """What the request itself makes of the table."""
+    """Returns the contents of the table after the request itself."""
     table = store()
     method = "".join(f"_{c.lower()}" if c.isupper() else c for c in operation).lstrip("_")
     getattr(client, method)(**filled_in(request, table))
@@ -241,7 +241,7 @@ def expected(client: Any, store: Callable[[], str], operation: str, request: Any
 
 
 def code(person: Person, language: str, operation: str, request: Any) -> str:
-    """What the page shows for a request that it is led to."""
+    """Returns the code on the page for a request in its address."""
     place = f"#/build/{operation}?request={quote(json.dumps(request))}"
     person.browser.evaluate(f"location.hash = {json.dumps(place)}")
     person.clicks(language, TAB)
@@ -318,7 +318,7 @@ def test_the_cli_does_what_the_request_does(
     clidriver = pytest.importorskip("awscli.clidriver")
     driver = clidriver.create_clidriver()
     for name, table, text, after in written(at_builder, client, store, "AWS CLI"):
-        # The shell joins lines; shlex does not.
+        # A shell joins continued lines; shlex does not.
         words = shlex.split(text.replace(" \\\n", " "))
         assert words[0] == "aws"
         with contextlib.redirect_stdout(io.StringIO()):

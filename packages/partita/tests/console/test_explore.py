@@ -1,4 +1,4 @@
-"""The explorer: finding, editing and moving items, whatever is in them."""
+"""The explorer: finding, editing, exporting and importing items with any content."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_attributes_may_be_named_as_what_every_object_of_javascript_has(
     person.sees("2 items")
     person.clicks("Choose all", "input")
     person.clicks("Delete 2 items")
-    # What was read in part could only be put back in part.
+    # Items that were read with a projection could be restored only in part.
     person.sees("This cannot be undone.", "[role=dialog]")
 
 
@@ -174,7 +174,7 @@ def test_json_is_checked_before_it_is_sent(
     for wrong, why in (
         ('{"pk": {"S": "a"}', "not JSON"),
         ('{"pk": {"S": "a"}, "n": {"N": "one"}}', "is not a number"),
-        ('{"pk": {"S": "a"}, "s": {"SS": ["x", "x"]}}', "each member once"),
+        ('{"pk": {"S": "a"}, "s": {"SS": ["x", "x"]}}', "a member twice"),
         ('{"pk": {"S": "b"}}', "cannot be changed"),
         ("{}", "key is not complete"),
     ):
@@ -422,6 +422,6 @@ def test_everything_that_a_request_finds_is_deleted_by_the_name_of_the_table(
     person.clicks("Delete 10 items")
     person.chooses("Which", "all")
     person.fills(f"Type {name} to confirm", name)
-    person.clicks("Delete all that is found")
+    person.clicks("Delete all that match")
     person.sees("30 items deleted. 30 WCU")
     assert {item["pk"]["S"] for item in client.scan(TableName=name)["Items"]} == {"b"}

@@ -1,4 +1,4 @@
-"""The page of heat: what is asked of the server just now."""
+"""The heat page: the current load of the server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The modeler: models of NoSQL Workbench in and out, drawn, changed and made real."""
+"""The modeler: models of NoSQL Workbench are opened, drawn, edited, exported and created."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def named(name: str, kind: str = "S") -> dict[str, str]:
 
 @pytest.fixture
 def model() -> Model:
-    """In the form of the files that NoSQL Workbench writes."""
+    """Returns a model in the file format of NoSQL Workbench."""
     number = datetime.now(UTC).strftime("%H%M%S%f")
     rows = [
         {"pk": "CUSTOMER#1", "sk": "PROFILE", "name": "<b>Ann</b>", "city": "Graz"},
@@ -75,7 +75,7 @@ def model() -> Model:
 
 @pytest.fixture
 def person(person: Person) -> Iterator[Person]:
-    """At the modeler, with no model of the test before."""
+    """A person at the modeler, without the model of the previous test."""
     person.open("#/tables")
     person.browser.evaluate("localStorage.clear()")
     person.open("#/model")
@@ -99,7 +99,7 @@ def opens(person: Person, model: Model) -> None:
 
 
 def exported(person: Person) -> Any:
-    """What is saved when Export is clicked."""
+    """Returns what a click on Export saves."""
     person.browser.evaluate(
         """window.saved = new Promise((done) => {
             const before = URL.createObjectURL;
@@ -204,7 +204,7 @@ def test_what_is_no_model_says_why(person: Person, model: Model) -> None:
     person.sees("x has no partition key.")
     model["DataModel"][0]["TableData"][0]["pk"] = {"S": 5}
     opens(person, model)
-    person.sees("S takes a text in quotes.")
+    person.sees("S takes a string in quotes.")
 
 
 def test_rows_that_workbench_keeps_with_facets_are_drawn_kept_and_committed(

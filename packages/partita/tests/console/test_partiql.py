@@ -1,4 +1,4 @@
-"""The page of PartiQL statements."""
+"""The PartiQL page."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_a_statement_says_how_it_is_answered_and_shows_its_items(
     person.fills("Statement", f"SELECT * FROM \"{name}\" WHERE pk = 'a' AND sk > ?")
     person.sees("It would be refused: Number of parameters", "#plan")
     person.fills("Parameters for ?, a list in DynamoDB's JSON", '[{"S": 5}]')
-    person.sees("takes a text in quotes")
+    person.sees("takes a string in quotes")
     person.fills("Parameters for ?, a list in DynamoDB's JSON", '[{"S": "0"}]')
     person.sees("Query of table", "#plan")
     person.sees("pk = a AND sk > 0", "#plan")

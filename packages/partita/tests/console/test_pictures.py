@@ -1,6 +1,8 @@
-"""Pictures for docs/how-to/use-the-console.md that want a shop with customers and orders; the
-others are taken by the tests of their pages. With PARTITA_SCREENSHOTS=FOLDER, all are written and
-the docs updated."""
+"""Pictures for docs/how-to/use-the-console.md that need a shop with customers and orders.
+
+The others are taken by the tests of their pages. With PARTITA_SCREENSHOTS=FOLDER, all are written,
+and the docs updated.
+"""
 
 from __future__ import annotations
 
@@ -108,7 +110,7 @@ def shop() -> Iterator[Server]:
 
 @pytest.fixture
 def customer(shop: Server) -> Iterator[None]:
-    """Somebody who asks for one order again and again."""
+    """A client that reads the same order again and again."""
     stopped = threading.Event()
     client = shop.client()
     (found,) = client.query(

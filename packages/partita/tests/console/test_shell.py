@@ -1,4 +1,4 @@
-"""The shell around the pages: keyboard, width, colours, accessibility, and a server that goes."""
+"""The shell around the pages: keyboard, width, colors, accessibility, and a server that stops."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ WIDE = """document.documentElement.scrollWidth <= innerWidth ? [] :
 [...document.querySelectorAll("body *")]
   .filter((one) => one.getBoundingClientRect().right > innerWidth && !one.closest(".scroll"))
   .map((one) => one.outerHTML.slice(0, 100))"""
-"""What makes a page wider than the window."""
+"""Finds the elements that make a page wider than the window."""
 READY = {
-    "tables": "Recovery to a moment",
+    "tables": "Point-in-time recovery",
     "explore": "20 items",
     "partiql": "Statement",
     "build": "Run PutItem",
@@ -32,7 +32,7 @@ READY = {
     "time": "Table",
     "move": "No migration is shown here",
 }
-"""What a page shows when it is there."""
+"""A text of each page, which it shows when it is loaded."""
 
 
 @pytest.fixture
@@ -184,7 +184,7 @@ def test_tab_leads_to_everything_on_every_page_and_shows_where_it_is(
         person.no_longer_sees("explore", "#choices")
         person.sees(text)
         if page == "time":
-            wait_for(lambda: person.can("Show its past"), "the tables to choose from")
+            wait_for(lambda: person.can("Show history"), "the tables to choose from")
         walks(person)
         missed = f"{STOPS}.filter((one) => !window.stops.has(one)).map((one) => one.outerHTML)"
         assert person.browser.evaluate(missed) == [], page
@@ -193,7 +193,7 @@ def test_tab_leads_to_everything_on_every_page_and_shows_where_it_is(
 
 
 def walks(person: Person) -> None:
-    """From wherever one is to the end of the page, and once through all of it, by Tab alone."""
+    """Moves through the page with Tab alone: from the current position to the end, and around."""
     person.browser.evaluate("window.stops.clear(); document.activeElement.blur()")
     ends = 0
     for _ in range(2 * STOPS_MAX):

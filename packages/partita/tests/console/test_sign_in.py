@@ -1,4 +1,4 @@
-"""Signing in where requests must be signed; whose rights the console has; the page of access."""
+"""Signing in on a server with `--auth`, the rights of the console after it, and the access page."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_the_console_has_the_rights_of_who_signed_in(
     visitor.fills("Access key", key.id)
     visitor.fills("Secret", "wrong")
     visitor.clicks("Sign in", "button")
-    visitor.sees("This key and secret do not fit.")
+    visitor.sees("The access key or its secret is wrong.")
     signs_in(visitor, key)
     visitor.sees("in open", "#items")
     visitor.sees(people.name_of(key), ".who")
@@ -158,7 +158,7 @@ def test_the_console_has_the_rights_of_who_signed_in(
     visitor.sees("AccessDeniedException")
     visitor.no_longer_sees("in closed")
     visitor.browser.evaluate("location.hash = '#/access'")
-    visitor.sees("Not for you")
+    visitor.sees("No access")
     visitor.sees("partita:ListUsers")
     visitor.browser.evaluate("location.hash = '#/heat'")
     visitor.sees("not authorized to perform: partita:GetMetrics")
@@ -196,7 +196,7 @@ def test_a_key_that_is_disabled_ends_its_session(
     visitor.sees("closed", "#tables")
     name = people.name_of(key)
     people.change(lambda known: set_status(known, name, None, is_active=False))
-    # A page that was still asking for details has noticed by itself.
+    # A page that was still loading details has noticed it by itself.
     if "Your session has ended." not in visitor.text():
         visitor.clicks("Refresh")
     visitor.sees("Your session has ended.")
@@ -209,9 +209,9 @@ def test_users_keys_and_policies_are_managed_by_those_who_may(
     signs_in(visitor, administrator)
     visitor.clicks("Add user")
     visitor.fills("Name", "mallory")
-    visitor.chooses("May do what this policy says", "AmazonDynamoDBReadOnlyAccess")
+    visitor.chooses("Policy to attach", "AmazonDynamoDBReadOnlyAccess")
     visitor.clicks("Add user")
-    visitor.sees("The secret is shown this once.")
+    visitor.sees("The secret is shown only once.")
     lines = dict(line.split("=", 1) for line in visitor.text("#secret").split())
     made = AccessKey(lines["AWS_ACCESS_KEY_ID"], lines["AWS_SECRET_ACCESS_KEY"])
     visitor.clicks("Done")
@@ -240,12 +240,12 @@ def test_users_keys_and_policies_are_managed_by_those_who_may(
         "Version": "2012-10-17",
         "Statement": [statement("dynamodb:PutItem", table_arn("closed"))],
     }
-    visitor.fills("In IAM's language", '{"Version": "2012-10-17", "Statement": 5}')
+    visitor.fills("Policy document, as in IAM", '{"Version": "2012-10-17", "Statement": 5}')
     visitor.clicks("Save policy")
     visitor.sees("ValidationException")
-    visitor.fills("In IAM's language", json.dumps(document))
+    visitor.fills("Policy document, as in IAM", json.dumps(document))
     visitor.clicks("Save policy")
-    visitor.sees("writes-closed counts from now on.")
+    visitor.sees("writes-closed is in effect now.")
     visitor.chooses("Attach writes-closed to", "user/mallory")
     visitor.sees("user/mallory has writes-closed.")
     wait_for(lambda: may(lambda: theirs.put_item(**put)), "mallory may write")
@@ -253,7 +253,7 @@ def test_users_keys_and_policies_are_managed_by_those_who_may(
     visitor.clicks("Who may what")
     visitor.chooses("Who", "mallory")
     visitor.fills("on", table_arn("closed"))
-    visitor.clicks("May they?")
+    visitor.clicks("Check")
     visitor.sees("user/mallory may dynamodb:PutItem", "#decision")
     visitor.clicks("Users")
     visitor.clicks("Delete mallory")
@@ -263,7 +263,7 @@ def test_users_keys_and_policies_are_managed_by_those_who_may(
     wait_for(lambda: not may(lambda: theirs.scan(TableName="closed")), "mallory is gone")
     visitor.clicks("Who did what")
     visitor.sees("DeleteUser", "#events")
-    visitor.fills("With this text: a user, a table, an operation", "attachpolicy")
+    visitor.fills("Search for a user, a table or an operation", "attachpolicy")
     wait_for(lambda: len(visitor.cells("#events")) == 1, "one event")
     assert visitor.cells("#events")[0][1] == people.name_of(administrator)
     visitor.photographs(pictures / "access-events.png")

@@ -1,4 +1,4 @@
-"""The page of streams: changes as they happen."""
+"""The streams page: changes as they happen."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def test_functions_that_read_a_stream_say_how_far_behind_they_are_and_that_they_
     wait_for(lambda: rows()["counting"][3] == "nothing", "that the other has read all")
     assert rows()["counting"][2] == "OK"
     assert rows()["counting"][4] == "given up after 3 retries"
-    assert rows()["failing"][4] == "tried again for ever"
+    assert rows()["failing"][4] == "retried forever"
     person.clicks("Shards: 4")
     assert [row[1] for row in person.cells("#shards")] == ["open"] * 4
     person.photographs(pictures / "consumers.png")

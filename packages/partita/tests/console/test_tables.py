@@ -1,4 +1,4 @@
-"""The page of tables: what it lists, creates, changes and deletes."""
+"""The tables page: listing, creating, changing and deleting tables."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_settings_are_changed_by_the_calls_that_are_shown(
 ) -> None:
     name = table()
     person.open(f"#/tables/{name}")
-    person.sees("Recovery to a moment")
+    person.sees("Point-in-time recovery")
     person.photographs(pictures / "table.png")
     person.clicks("Change")
     person.chooses("Stream", "KEYS_ONLY")
@@ -135,12 +135,12 @@ def test_a_table_is_created_and_changed_with_every_option(
     name = numbered()
     person.open("#/tables?create=1")
     person.fills("Name", name)
-    person.fills("Most read units", "900")
+    person.fills("Maximum read units", "900")
     person.fills("Warm write units", "8000")
     person.chooses("Encryption", "KMS")
     person.clicks("Infrequent access class", "input")
     person.clicks("Tags and policy")
-    person.fills("Tags, a name=value a line", "team=blue\nstage=test")
+    person.fills("Tags, one name=value per line", "team=blue\nstage=test")
     person.clicks("Create table")
     person.sees(f"Table {name} was created.")
     found = client.describe_table(TableName=name)["Table"]
@@ -166,11 +166,11 @@ def test_a_table_is_created_and_changed_with_every_option(
     person.clicks("Change")
     person.chooses("Capacity", "PROVISIONED")
     person.fills("Read units", "7")
-    person.chooses("Recovery to a moment", "on")
+    person.chooses("Point-in-time recovery", "on")
     person.fills("Days to go back", "7")
     person.clicks("Deletion protection", "input")
     person.clicks("Tags and policy")
-    person.fills("Tags, a name=value a line", "team=red")
+    person.fills("Tags, one name=value per line", "team=red")
     person.fills("Resource policy, in JSON", json.dumps(policy))
     person.sees("UntagResource", "[role=dialog]")
     person.clicks("Apply")

@@ -1,4 +1,4 @@
-"""The page of time: backups, and a table as it was."""
+"""The time page: backups, and tables as they were in the past."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_where_there_are_no_backups_the_page_says_so_and_hides_nothing_else(
     person.open("#/time")
     person.sees("No backups on this endpoint")
     person.open(f"#/tables/{name}")
-    person.sees("Recovery to a moment")
+    person.sees("Point-in-time recovery")
 
 
 def test_a_table_is_backed_up_compared_with_what_it_was_and_put_back(

@@ -1,4 +1,4 @@
-"""Long work: it says how far it is, and whoever cancels in the middle knows what was done."""
+"""Long work: it shows its progress, and after a cancellation it says what was done."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SCANS = "*/api/dynamodb/Scan"
 LOOKS = "*/api/dynamodb/DescribeTable"
 ITEMS = 60
 LARGE = 390 * 1024
-"""Three such items are a page."""
+"""The size of items of which three fill a page."""
 
 
 def keys(client: Any, table: str) -> set[str]:
@@ -45,7 +45,7 @@ def fill_pages(client: Any, table: str) -> None:
 
 
 def holds(person: Person) -> None:
-    """Until a request waits."""
+    """Waits until a request is held."""
     wait_for(lambda: person.browser.evaluate("1") and person.browser.held, "a request")
 
 
@@ -58,7 +58,7 @@ def chooses_file(person: Person, file: Path) -> None:
 
 @pytest.fixture
 def recovering(client: Any, table: Callable[..., str]) -> str:
-    """A table that can be looked at as it was."""
+    """A table with point-in-time recovery."""
     name = table()
     client.update_continuous_backups(
         TableName=name, PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": True}
@@ -118,7 +118,7 @@ def test_a_deletion_of_all_that_is_found_stops_between_two_pages(
     person.chooses("Which", "all")
     person.fills(f"Type {name} to confirm", name)
     with person.browser.holding(SCANS):
-        person.clicks("Delete all that is found")
+        person.clicks("Delete all that match")
         holds(person)
         person.browser.let_go()
         holds(person)
@@ -217,7 +217,7 @@ def test_a_restore_that_is_cancelled_leaves_no_table(
         person.sees("items restored", "[role=dialog]")
         assert exists(client, f"{name}-restored")
         person.clicks("Cancel")
-        person.sees(f"Cancelled. {name}-restored is deleted as soon as it is restored")
+        person.sees(f"Cancelled. {name}-restored will be deleted as soon as it is restored")
     person.sees(f"{name}-restored was deleted.")
     wait_for(lambda: not exists(client, f"{name}-restored"), "it is gone")
     person.clicks("Restore kept")
@@ -244,7 +244,7 @@ def test_a_comparison_that_is_cancelled_shows_what_it_has_found(
     person.open(f"#/time/{recovering}")
     person.clicks("Restore and compare with now")
     with person.browser.holding(SCANS):
-        person.clicks(f"Compare with {copy} as it is")
+        person.clicks(f"Compare with the existing {copy}")
         for _ in range(2):
             holds(person)
             person.browser.let_go()

@@ -1,4 +1,4 @@
-"""What the tests of partita.testing share: a database, and the words to make a table."""
+"""Fixtures for the tests of partita.testing: a database, and a function that creates tables."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def database() -> Iterator[testing.Database]:
 
 @pytest.fixture
 def create_table() -> Callable[..., Any]:
-    """`create_table(resource)` has a string key `pk`; more as in CreateTable."""
+    """`create_table(resource)` creates a table with the string key `pk`."""
 
     def create(resource: Any, name: str = "orders", **more: Any) -> Any:
         return resource.create_table(

@@ -1,4 +1,4 @@
-"""Branches of a prepared database: the same data, then each its own."""
+"""Branches of a prepared database start with the same data, and then change independently."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The virtual clock: what the database takes for the time."""
+"""The virtual clock, which sets the time of the database."""
 
 from __future__ import annotations
 

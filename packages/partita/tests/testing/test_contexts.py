@@ -1,4 +1,4 @@
-"""The three ways to a private database: over a port, in process, under every client."""
+"""The three ways to a private database: over a port, in process, and for every client."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_the_streams_of_a_session_stay_in_process_too() -> None:
 
 
 def answer_of(client: Any, operation: str, **parameters: Any) -> Any:
-    """Status, headers and what else a client is told, without what differs between two calls."""
+    """Returns status, headers and body of a response, without parts that differ in each call."""
     try:
         answer = getattr(client, operation)(**parameters)
     except ClientError as error:

@@ -18,7 +18,7 @@ PAGE = ROOT / "docs" / "how-to" / "test-with-partita.md"
 
 
 def sections() -> dict[str, list[str]]:
-    """The examples under each heading that has some."""
+    """Returns the examples by heading."""
     parts = re.split(r"^## ", PAGE.read_text(), flags=re.MULTILINE)
     found = {
         part.partition("\n")[0]: re.findall(r"```python\n(.*?)```", part, re.DOTALL)
@@ -62,7 +62,7 @@ def test_a_program_runs(program: str) -> None:
 def test_a_project_passes(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, files: dict[str, str]
 ) -> None:
-    # Installed or not, the plugin is named once.
+    # The plugin must be loaded once, whether its entry point is installed or not.
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     pytester.makepyfile(**files)
     count = sum(len(re.findall(r"^def test_", text, re.MULTILINE)) for text in files.values())

@@ -1,4 +1,4 @@
-"""Faults on order: which call is refused, how, and that nothing is changed by it."""
+"""Injected faults: which call fails, how, and that it changes nothing."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ ONCE = Config(retries={"total_max_attempts": 1})
 
 @pytest.fixture
 def client(database: testing.Database, table: Any) -> Any:
-    """One that does not try again."""
+    """A client that does not retry."""
     return database.client(config=ONCE)
 
 
 def put(client: Any, key: str = "1") -> str:
-    """The code of the answer, or "" for a success."""
+    """Puts an item; returns the error code, or "" for a success."""
     try:
         client.put_item(TableName="orders", Item={"pk": {"S": key}})
     except ClientError as error:

@@ -26,7 +26,7 @@ KEY = dict(
 
 @pytest.fixture
 def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
-    # Installed or not, the plugin is named once.
+    # The plugin must be loaded once, whether its entry point is installed or not.
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     return pytester
 
@@ -118,7 +118,7 @@ def test_one(dynamodb_branch):
     kept.append(dynamodb_branch)
 
 def test_other():
-    with pytest.raises(RuntimeError, match="outside of its test"):
+    with pytest.raises(RuntimeError, match="after the end of its test"):
         list(kept[0].tables.all())
 """,
     )
@@ -151,7 +151,7 @@ def test_the_plugin_imports_nothing_before_a_fixture_is_used() -> None:
     found = subprocess.run(
         [sys.executable, "-c", program], check=True, capture_output=True, text=True
     )
-    # The compiled library is loaded to see whether it fits this Python; none of its modules is.
+    # The compiled library is loaded to check that it fits this Python; its modules are not.
     imported = set(found.stdout.split()) - {"partita__mypyc"}
     assert imported == {
         "partita",

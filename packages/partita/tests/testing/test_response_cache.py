@@ -1,4 +1,4 @@
-"""The response cache in a test suite works, and hides nothing that a test does."""
+"""The response cache in a test suite: it is used, and never hides what a test does."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def hits(database: testing.Database) -> int:
 
 @pytest.fixture
 def value(table: Any) -> Callable[[Any], Any]:
-    """`value(table)`: attribute v of an item whose response is in the cache at first."""
+    """`value(table)` returns attribute v of an item whose response is cached at first."""
     table.put_item(Item={"pk": "1", "v": "old"})
 
     def read(table: Any) -> Any:

@@ -1,4 +1,4 @@
-"""A database whose disk fails when a test says so, on a loop that the test turns by hand."""
+"""A database whose disk fails on request, on an event loop that the test runs step by step."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Disk(BranchEngine):
 
 
 class Bench:
-    """A database on a loop that a test turns by hand."""
+    """A database on an event loop that the test runs step by step."""
 
     def __init__(self) -> None:
         self.now = NOW
@@ -47,7 +47,7 @@ class Bench:
             self.disk,
             call_soon=self.soon.append,
             call_from_thread=self.from_thread.put,
-            # A commit waits for others for less than a turn takes, upkeep until it is settled.
+            # A commit waits for others for less than one turn; background jobs wait for `settle`.
             call_later=lambda seconds, function: (
                 self.soon if seconds == GATHER_SECONDS else self.later
             ).append(function),
@@ -63,7 +63,7 @@ class Bench:
         self.answered += 1
 
     def turn(self) -> None:
-        """Until all is answered and nothing is left to do."""
+        """Runs the loop until all requests are answered and nothing is left to do."""
         while self.soon or self.answered < self.asked:
             if self.soon:
                 self.soon.popleft()()
@@ -71,18 +71,18 @@ class Bench:
                 self.from_thread.get(timeout=WAIT_SECONDS)()
 
     def settle(self) -> None:
-        """Let upkeep do what the time brings about."""
+        """Lets background jobs do the work that is due."""
         for _ in range(20):
             later, self.later = self.later, []
             for step in later:
                 step()
             self.turn()
-            # One more write, so that the commit of a piece is waited for.
+            # One more write, which waits for the commit of the job's step.
             self.ask("PutItem", TableName="things", Item={"pk": {"S": "tick"}})
             self.turn()
 
     def suffer(self, kind: str, number: int, unit_seconds: int) -> None:
-        """What is no request: a turn of the loop, time that passes, a disk that breaks or mends."""
+        """Applies an event: a turn of the loop, passing time, or a disk that breaks or recovers."""
         if kind == "settle":
             self.now += number * unit_seconds
             self.settle()

@@ -1,4 +1,4 @@
-"""One CRC-32, whichever library works it out."""
+"""The CRC-32 is the same, whichever library computes it."""
 
 from __future__ import annotations
 

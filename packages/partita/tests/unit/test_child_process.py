@@ -95,7 +95,7 @@ def test_a_child_ends_when_its_parent_is_killed(tmp_path: Path) -> None:
         "    reader, writer = await asyncio.open_connection(sock=connection)\n"
         "    writer.write(framed(b'hello'))\n"
         "    await read_frame(reader)\n"
-        # A copy of the socket outlives the parent: only the signal can end the child.
+        # A copy of the socket outlives the parent, so only the signal can end the child.
         "    if os.fork():\n"
         "        print(process.pid, flush=True)\n"
         "    time.sleep(60)\n"

@@ -1,4 +1,4 @@
-"""Everything that Partita needs is pinned, once, where the command that needs it installs it."""
+"""Every dependency is pinned once, in the file that the command which needs it installs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ EXTRAS = ("monitor", "testing")
 
 
 def _name(requirement: str) -> str:
-    """As package indexes write it."""
+    """Returns the name in the normalized form of package indexes."""
     return re.sub(r"[-_.]+", "-", re.split(r"[^\w.-]", requirement, maxsplit=1)[0].lower())
 
 
@@ -43,7 +43,7 @@ def _project(path: Path) -> dict[str, Any]:
 
 
 def _foreign(requirements: list[str]) -> set[str]:
-    """What comes from elsewhere."""
+    """Returns the requirements that are not packages of this repository."""
     names = {_name(requirement) for requirement in requirements}
     return {name for name in names if not re.match(r"partita\b", name)}
 
@@ -87,7 +87,7 @@ def test_one_package_has_one_version() -> None:
 
 @pytest.mark.parametrize("file", FILES)
 def test_every_pin_has_the_hashes_of_its_files(file: str) -> None:
-    """Without them, pip takes whatever an index has under that name."""
+    """Without hashes, pip installs whatever an index has under that name."""
     joined = (ROOT / file).read_text().replace("\\\n", "").splitlines()
     lines = [line for line in joined if not line.lstrip().startswith("#")]
     assert [line for line in lines if not LOCKED.fullmatch(line)] == []

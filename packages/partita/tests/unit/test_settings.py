@@ -1,4 +1,4 @@
-"""The settings file: what it may say, and what is said when it is wrong."""
+"""The settings file: valid settings, and the errors for invalid ones."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_all_of_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("[serve", "are wrong"),
+        ("[serve", "are invalid"),
         ("[server]\nport = 1", "server"),
         ('[[functions]]\nname = "a b"\nhandler = "m:f"', "name"),
         ('[[functions]]\nname = "a"\nhandler = "m"', "handler"),

@@ -91,12 +91,18 @@ def _stream(name: str, shards: int) -> Resource:
 
 def _tables(settings: PageHitSettings) -> dict[str, Resource]:
     """Returns the same tables that the parts create where they run without AWS."""
-    requests = [*descriptions(settings), quarantine_description(settings.spam.quarantine_table)]
+    quarantine = settings.spam.quarantine_table
+    # Counts can be restored from the stream and the delivered files, but not what people have
+    # catalogued or decided.
+    recovered = {settings.assets_table, quarantine}
+    requests = [*descriptions(settings), quarantine_description(quarantine)]
     return {
         logical_id(description["TableName"]): table(
             description,
             TimeToLiveSpecification={"AttributeName": "expirationTime", "Enabled": True},
-            PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": False},
+            PointInTimeRecoverySpecification={
+                "PointInTimeRecoveryEnabled": description["TableName"] in recovered
+            },
         )
         for description in requests
     }

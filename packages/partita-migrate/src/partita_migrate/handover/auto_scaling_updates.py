@@ -63,6 +63,7 @@ def _settings(bounds: AutoScalingBounds) -> dict[str, Any]:
 def scaling_of(description: dict[str, Any]) -> list[AutoScalingBounds]:
     """Reads the answer of DescribeTableReplicaAutoScaling."""
     bounds = []
+    # One Region only: the tables that we create have no replicas elsewhere.
     for replica in description.get("Replicas", [])[:1]:
         places = [(None, replica)]
         places += [
@@ -70,6 +71,7 @@ def scaling_of(description: dict[str, Any]) -> list[AutoScalingBounds]:
         ]
         for index, place in places:
             for kind in KINDS:
+                # Tables' fields are named Replica..., those of indexes are not.
                 prefix = "" if index else "Replica"
                 settings = place.get(f"{prefix}Provisioned{kind}CapacityAutoScalingSettings", {})
                 policies = settings.get("ScalingPolicies", [])

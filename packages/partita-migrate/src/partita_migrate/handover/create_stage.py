@@ -136,6 +136,7 @@ class _Maker:
         different = differences(table, existing)
         notes = list(_notes(table, existing))
         action: Action = "differs" if different else "unchanged"
+        # All or nothing: a table that is only partly updated would match neither design.
         if different and self.update and all(difference.update for difference in different):
             action = "update" if self.is_dry_run else "updated"
             for difference in different:
@@ -161,6 +162,8 @@ class _Maker:
         notes = []
         if table.point_in_time_recovery:
             request = recovery_update(table)
+            # A compatible server may lack these operations; the table is created nevertheless, with
+            # a note.
             if await self._optional(request.operation, request.request) is None:
                 notes.append(NO_RECOVERY)
         if table.scaling and not await self._scale(table):

@@ -9,7 +9,6 @@ from typing import Any, Literal
 from msgspec import Struct, field
 
 from partita.errors import PartitaError
-from partita.foundation.service_limits import TABLE_NAME_CHARS_MAX, TABLE_NAME_CHARS_MIN
 from partita_migrate.costing.bill import Bill, EstimateSettings, PricingOption, bill, whole_units
 from partita_migrate.costing.capacity_estimate import CapacityEstimate, units
 from partita_migrate.costing.prices.price_list import read_prices
@@ -20,12 +19,12 @@ from partita_migrate.model.model_files import CHOSEN, read_design
 from partita_migrate.model.unknown_names import refuse_unknown_names
 from partita_migrate.model.volumes import read_volumes
 from partita_migrate.understanding.patterns.pattern_files import read_patterns
+from partita_migrate.understanding.schema.name_words import is_dynamodb_name
 from partita_migrate.workspace.migration_folder import Folder
 
 KINDS: tuple[Literal["Read", "Write"], ...] = ("Read", "Write")
 MIGRATION_TAG = "migration"
 CLASSES = {"Standard": "STANDARD", "Standard-IA": "STANDARD_INFREQUENT_ACCESS"}
-NAME = re.compile(rf"[A-Za-z0-9_.-]{{{TABLE_NAME_CHARS_MIN},{TABLE_NAME_CHARS_MAX}}}")
 TAG = re.compile(r"[\w +\-=.:/@]*")
 """The characters that a tag may have (guide, "Tagging restrictions in DynamoDB")."""
 
@@ -137,15 +136,14 @@ class _Writer:
         for text in (part for tag in self.settings.tags.items() for part in tag):
             if not TAG.fullmatch(text):
                 raise PartitaError(
-                    f"[create] tags has {text!r}; a tag may have letters, digits, spaces and + -"
-                    " = ."
-                    " _ : / @."
+                    f"[create] tags has {text!r}; a tag may have letters, digits, spaces and + - ="
+                    " . _ : / @."
                 )
         return [self._table(table) for table in self.design.tables]
 
     def _table(self, table: TableDesign) -> TableRequest:
         for name in [table.name, *(index.name for index in table.indexes)]:
-            if not NAME.fullmatch(name):
+            if not is_dynamodb_name(name):
                 raise PartitaError(
                     f"{name!r} cannot be the name of a table or an index of DynamoDB: 3 to 255"
                     " letters, digits, _, - and . are allowed. Change it in the model."

@@ -48,6 +48,8 @@ def _block(content: dict[str, Any], path: str) -> list[str]:
         for name, value in content.items()
         if name not in blocks and value is not None
     ]
+    # In TOML, plain values must come before the first [[block]]; after it they would belong to the
+    # block.
     for name, members in blocks.items():
         inner = f"{path}.{name}" if path else name
         for member in members:
@@ -65,6 +67,7 @@ def _value(value: Any) -> str:
     if isinstance(value, list):
         if not value:
             return "[]"
+        # A long list gets one line per member, so that a diff in git shows the member that changed.
         if all(isinstance(member, str) for member in value) and len(str(value)) < 80:
             return f"[{', '.join(map(_scalar, value))}]"
         return "[\n" + "".join(f"    {_value(member)},\n" for member in value) + "]"

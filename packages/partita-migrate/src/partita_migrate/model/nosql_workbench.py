@@ -74,6 +74,7 @@ def _table(table: TableDesign, items: ExampleItems) -> dict[str, Any]:
     if globals_:
         content["GlobalSecondaryIndexes"] = [_index(index) for index in globals_]
     content["TableData"] = [item for entity in table.entities for item in items.of(entity)]
+    # NoSQL Workbench requires both fields in an import, although nothing here uses them.
     content["DataAccess"] = {"MySql": {}}
     content["BillingMode"] = "PROVISIONED"
     content["ProvisionedCapacitySettings"] = _capacity()

@@ -90,6 +90,7 @@ class Volumes:
             if table.sampled
             for column in table.columns
         }
+        # Reversed, so that the first of several equal column sets is the one that stays.
         self._skews = {
             (table.table, frozenset(key.columns)): key
             for table in reversed(self.analysis.tables)

@@ -157,6 +157,7 @@ def _costs(contents: FolderContents) -> Iterator[str]:
     if not contents.patterns.patterns:
         yield "That is storage only: without access patterns, the requests are unknown."
     minutes = contents.patterns.window_seconds / 60
+    # Rates of less than an hour's log miss every daily peak.
     if 0 < minutes < 60:
         yield (
             f"The rates come from {minutes:,.0f} minutes of statements, which say little about a"

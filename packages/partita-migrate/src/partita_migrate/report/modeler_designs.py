@@ -9,15 +9,13 @@ from typing import Any
 from msgspec import Struct, field
 
 from partita_migrate.costing.estimate_stage import ESTIMATE_JSON, Estimates, monthly
-from partita_migrate.model.design import Design
+from partita_migrate.model.design import DESIGN_KINDS, Design
 from partita_migrate.model.model_files import CHOSEN, file_name, read_design
 from partita_migrate.model.nosql_workbench import to_workbench
 from partita_migrate.model.proofs import Proof, proofs
 from partita_migrate.model.volumes import read_volumes
 from partita_migrate.understanding.patterns.pattern_files import read_patterns
 from partita_migrate.workspace.migration_folder import Folder
-
-KINDS = ("denormalized", "single-table")
 
 
 class DesignPrice(Struct, frozen=True, kw_only=True):
@@ -39,7 +37,7 @@ class ModelerDesign(Struct, frozen=True, kw_only=True):
 def designs(folder: Folder) -> list[ModelerDesign]:
     """Returns the designs, the chosen one first. Only tests of a design as it is now count as its
     proof."""
-    names = [one for one in (CHOSEN, *map(file_name, KINDS)) if folder.has(one)]
+    names = [name for name in (CHOSEN, *map(file_name, DESIGN_KINDS)) if folder.has(name)]
     if not names:
         return []
     designs_by_file = {name: read_design(folder, name) for name in names}

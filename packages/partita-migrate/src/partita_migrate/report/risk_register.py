@@ -81,8 +81,7 @@ def _of_rows(analysis: Analysis) -> Iterator[Risk]:
             kind="large items",
             what=[
                 f"{one.table} has items of up to {bytes_text(one.item_bytes.max)}; an item may"
-                " have at"
-                f" most {bytes_text(ITEM_BYTES_MAX)}."
+                f" have at most {bytes_text(ITEM_BYTES_MAX)}."
                 for one in large
             ],
             strategy="Keep the large values in S3 with their address in the item, compress them,"

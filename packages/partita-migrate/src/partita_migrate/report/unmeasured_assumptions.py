@@ -97,9 +97,8 @@ def _patterns(contents: FolderContents) -> Iterator[str]:
     if patterns.unexplained:
         yield (
             f"{number_of(len(patterns.unexplained), 'statement')} that the database has run could"
-            " not"
-            " be turned into patterns, so no model serves them; the section on patterns has the"
-            " reasons."
+            " not be turned into patterns, so no model serves them; the section on patterns has"
+            " the reasons."
         )
 
 
@@ -137,9 +136,7 @@ def _statistics(contents: FolderContents) -> Iterator[str]:
         yield (
             "Inserts are estimated with a rate of 0, because the counted statements were the ones"
             f" that filled the table: {first_names(filled, NAMES_MAX)}. Put the rates that you"
-            " expect into"
-            f" {WRITTEN}; until then"
-            " their writes cost nothing in the bill."
+            f" expect into {WRITTEN}; until then their writes cost nothing in the bill."
         )
     never = [one.name for one in mined if one.operation != "insert" and not one.calls_per_second]
     if never:

@@ -340,8 +340,8 @@ class _Case:
             speaks_for=self._holds_back(),
             weight=7,
             text=f"{first_names(self.poor, NAMES_MAX)} {'suits' if one else 'suit'} DynamoDB"
-            f" badly{share}:"
-            f" {'it is' if one else 'they are'} better left on SQL, or moved to another service.",
+            f" badly{share}: {'it is' if one else 'they are'} better left on SQL, or moved to"
+            " another service.",
         )
 
     def _obstacles(self) -> Iterator[VerdictReason]:

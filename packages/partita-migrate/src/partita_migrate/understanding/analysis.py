@@ -94,6 +94,11 @@ class Analysis(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return next((table for table in self.tables if table.table == name), None)
 
 
+def significant(figure: float, digits: int = 4) -> float:
+    """Rounds to significant digits: more would pretend precision, and make two runs differ."""
+    return float(f"{figure:.{digits}g}")
+
+
 def read_analysis(folder: Folder) -> Analysis:
     """Returns an empty analysis if `analyze` has not been run."""
     return folder.read_json(ANALYSIS, Analysis) if folder.has(ANALYSIS) else Analysis(tables=[])

@@ -94,6 +94,7 @@ def analyze(
         examples = _examples(source, inventory, settings, problems)
     analysis = _write(folder, settings, tables, problems, examples)
     if mined.origin:
+        # Item counts need the sampled figures, so the file is written a second time.
         with_counts = with_items(mined, inventory, analysis)
         folder.write_toml(MINED, to_toml(with_counts), comment=MINED_COMMENT)
     return analysis
@@ -123,6 +124,7 @@ def _mine(
             raise
         return Patterns(), [AnalysisProblem(subject="patterns", reason=str(error))]
     patterns = mine.patterns(seconds, origin)
+    # Written before the tables are sampled, so that a lost connection does not lose it.
     folder.write_toml(MINED, to_toml(patterns), comment=MINED_COMMENT)
     progress("reading statements", 1, 1)
     return patterns, []
@@ -144,6 +146,8 @@ def _mine_logs(
                 if entry.moment is not None:
                     first = min(first or entry.moment, entry.moment)
                     last = max(last or entry.moment, entry.moment)
+                # The span counts entries of every database: a quiet database was logged for just as
+                # long.
                 if is_of(entry, database):
                     mine.add(RanStatement(entry.statement, 1, entry.rows, entry.examined))
     seconds = max(1.0, last - first) if first is not None and last is not None else 1.0
@@ -167,6 +171,7 @@ def _analyze_tables(
     for table in readable:
         share = samples[table.name]
 
+        # Default arguments bind the values of this round of the loop.
         def watch(drawn: int, name: str = table.name, done: int = done, share: int = share) -> None:
             progress(f"sampling {name}", done + min(drawn, share), total)
 

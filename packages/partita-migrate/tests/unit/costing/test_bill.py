@@ -1,4 +1,4 @@
-"""The bill: every way to pay, what it rests on, and what would double it."""
+"""Tests the bill: ways to pay, assumptions, and the effect of doubled figures."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_reserved_capacity_comes_in_blocks_of_a_hundred() -> None:
 
 
 def test_a_block_that_is_not_used_up_may_cost_less_than_single_units() -> None:
-    """A month of a block of reads is 4.33, of 50 units 4.75; of writes 21.84, of 60 units 28.47."""
+    """A block of reads costs 4.33 a month, 50 units 4.75; of writes 21.84, 60 units 28.47."""
     option = made_out(need(250, 160)).option("reserved, one year")
     assert option.upfront == pytest.approx(3 * 30 + 2 * 150)
     assert option.throughput == pytest.approx(

@@ -1,4 +1,4 @@
-"""Capacity, storage and partitions: the whitepaper's tables 7 and 8, and the rules beside them."""
+"""Tests capacity, storage and partitions against the whitepaper's tables 7 and 8."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ def test_a_query_for_each_value_of_a_list() -> None:
 
 
 def test_skewed_collections_are_priced_by_what_is_read() -> None:
-    """One customer has half of the orders; who asks for orders asks for theirs half of the time."""
+    """One customer has half of the orders, so half of all reads of orders are for that customer."""
     source = inventory(
         table("customers", "id integer", "id", row_count=501),
         table(

@@ -1,4 +1,4 @@
-"""What `model --check` finds, one edit of a good model at a time."""
+"""Edits a valid model in one place and checks what `model --check` reports."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .test_rules import measured
 
 
 def edited(old: str, new: str) -> list[DesignFinding]:
-    """The findings after a person has changed a line of the file."""
+    """Returns the findings after one line of the file was edited."""
     text = to_toml(denormalized(expected(), table_4(), ModelSettings()))
     assert old in text
     changed = msgspec.convert(tomllib.loads(text.replace(old, new)), Design)
@@ -230,7 +230,7 @@ def test_two_types_of_items_under_one_key() -> None:
 
 
 def test_findings_come_in_the_order_of_the_model() -> None:
-    """The same files give the same report, whatever order a set of names has."""
+    """Equal files give equal reports, whatever the iteration order of sets."""
     names = [f"{letter}_codes" for letter in "fbdace"]
     tables = [table(name, "id, code string", "id", indexes=[unique("code")]) for name in names]
     settings = ModelSettings(unique_by_application=[f"{name}(code)" for name in names])

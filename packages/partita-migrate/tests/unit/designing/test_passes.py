@@ -1,4 +1,4 @@
-"""The passes of a proposal: each gives what the next one takes, and changes nothing."""
+"""Tests the passes of a proposal: each returns the input of the next one and modifies nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schemas and patterns by chance: what is proposed passes its own check, or says what it cannot."""
+"""Tests random schemas and patterns: every proposal passes the check or states its limits."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ KINDS: tuple[ColumnKind, ...] = (
 
 
 class Chance:
-    """A schema and its patterns, all from one seed."""
+    """Returns a schema and its patterns, generated from one seed."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)

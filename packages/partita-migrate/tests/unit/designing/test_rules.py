@@ -1,4 +1,4 @@
-"""One rule of the designs each, on the smallest schema that shows it."""
+"""Tests the design rules one by one, each on the smallest schema that shows it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def measured(
     columns: dict[str, dict[str, Any]] | None = None,
     size: int = 100,
 ) -> TableAnalysis:
-    """`keys`: columns to (distinct values, most rows of one)."""
+    """Returns an analysis. `keys` maps columns to (distinct values, most rows of one value)."""
     return TableAnalysis(
         table=name,
         rows=rows,
@@ -71,7 +71,7 @@ def both(
     *analyses: TableAnalysis,
     **settings: Any,
 ) -> list[Design]:
-    """Both designs, neither with an error that is not stated as a risk."""
+    """Proposes both designs and checks that every error is stated as a risk."""
     volumes = Volumes(found, Analysis(tables=list(analyses)))
     designs = [
         propose(volumes, patterns, ModelSettings(**settings))
@@ -101,7 +101,7 @@ def attribute_names(design: Design, name: str) -> set[str]:
 
 
 def generated(found: SourceTable) -> SourceTable:
-    """With its first column counted up by the source."""
+    """Returns a table whose first column is auto-incremented."""
     first = replace(found.columns[0], is_auto_increment=True)
     return replace(found, columns=[first, *found.columns[1:]])
 
@@ -247,7 +247,7 @@ def test_a_large_column_that_is_rarely_read_lies_beside_the_rest() -> None:
 
 
 def test_a_reference_that_does_not_fit_what_it_refers_to_leads_nowhere() -> None:
-    """SQLite takes two columns that refer to a table with a key of one."""
+    """SQLite accepts two columns that refer to a key of one column."""
     found = inventory(
         table("parents", "id string, name string", "id"),
         table(

@@ -1,4 +1,4 @@
-"""A model as a file: what is written reads back, and looks the same every time."""
+"""Tests model files: they are read back unchanged, and the same model gives the same text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Example items and the views of tables and indexes that they are drawn in."""
+"""Tests example items, and the drawn views of tables and indexes."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_the_path_from_the_root_of_a_tree() -> None:
 
 
 def test_a_list_draws_each_column_from_its_own_table() -> None:
-    """The amount is the intersection's, the name that of the other side."""
+    """The amount comes from the intersection table, the name from the other side."""
     rows: dict[str, list[Item]] = {
         "film": [{"id": {N: "1"}, "name": {S: "Jaws"}}],
         "cast": [{"film": {N: "1"}, "actor": {N: "2"}, "name": {S: "Quint"}}],

@@ -1,4 +1,4 @@
-"""Texts in keys sort as the values that they are made of."""
+"""Tests that texts in keys sort as their values do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conditions that make an index sparse: their words, and the rows that they hold for."""
+"""Tests the conditions of sparse indexes: their syntax and the rows that meet them."""
 
 from __future__ import annotations
 

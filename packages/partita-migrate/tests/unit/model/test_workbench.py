@@ -1,4 +1,4 @@
-"""NoSQL Workbench: files that it imports, and files that it exported."""
+"""Tests files that NoSQL Workbench imports, and files that it exported."""
 
 from __future__ import annotations
 

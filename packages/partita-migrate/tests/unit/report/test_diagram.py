@@ -1,4 +1,4 @@
-"""Layouts of the entity diagram: nothing lies on anything, and the same input gives the same."""
+"""Tests the layout of the entity diagram: no overlaps, and equal input gives equal output."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_cardinality_and_keys() -> None:
 
 
 def many(count: int) -> Inventory:
-    """A hub with many tables around it, chains, and tables on their own."""
+    """Returns a hub with many tables around it, chains, and unrelated tables."""
     tables = [table("hub", "id, a string, b string, c string", "id")]
     for number in range(count):
         keys = [[], [foreign_key("ref", "hub.id")], [foreign_key("ref", f"t{number - 1:03}.id")]]

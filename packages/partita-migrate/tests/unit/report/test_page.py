@@ -1,4 +1,4 @@
-"""The report's page: what it says, when stages are missing too, and that names cannot harm it."""
+"""Tests the report's page, also with missing stages and hostile names."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ EVIL = "<script>alert(1)</script>"
 
 
 class Page(HTMLParser):
-    """Tags and texts of a page, as a browser would take them."""
+    """Collects tags and texts of a page as a browser would parse them."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -100,7 +100,7 @@ def analyzed(source: Inventory) -> Analysis:
 
 
 def fill(folder: Folder, source: Inventory, patterns: str = PATTERNS) -> None:
-    """All stages that need no connection."""
+    """Runs all stages that need no connection."""
     folder.write_json("inventory.json", source)
     folder.write_json("plan.json", plan_inventory(source, Goals()))
     folder.write_json("analysis.json", analyzed(source))

@@ -1,4 +1,4 @@
-"""Go, go in part, or stay: which reasons decide, and that nothing is called served unproven."""
+"""Tests the verdict: the reasons that decide it, and that unproven patterns are not served."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def test_what_costs_more_than_today_stays_where_costs_matter(tmp_path: Path) -> 
 
 
 def test_where_size_decides_nothing_todays_bill_does(tmp_path: Path) -> None:
-    """200 calls a second on little data: either database does that."""
+    """200 calls a second on little data are easy for either database."""
     asked = verdict(tmp_path, patterns(100))
     assert asked.decision == "not decided"
     assert "put `monthly_cost` into [goals]" in asked.reasons[0]

@@ -1,4 +1,4 @@
-"""A statement is understood to the last word, or refused with the reason."""
+"""Tests that a statement is either understood completely or refused with the reason."""
 
 from __future__ import annotations
 

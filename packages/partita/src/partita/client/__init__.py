@@ -1,5 +1,5 @@
-"""A small client for everything that speaks AWS JSON: DynamoDB and its streams, Kinesis, Step
-Functions. Signed, so that the same code runs against Amazon."""
+"""A small client for AWS services over the wire: DynamoDB and its streams, Kinesis, Lambda, Step
+Functions. It signs requests, so the same code also works with Amazon's endpoints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`Client.call`: one operation of one service, signed, sent, tried again where that may help."""
+"""`Client.call` signs and sends one operation of a service, and retries when that may help."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ REGION = "us-east-1"
 
 
 class Client:
-    """For one event loop. Without an `endpoint` it speaks to Amazon."""
+    """A client for one event loop. Without an `endpoint` it connects to Amazon."""
 
     def __init__(
         self,
@@ -52,10 +52,9 @@ class Client:
         fence: str = "",
         agent: str = "",
     ) -> None:
-        """`certificate` is the file of the only one that is trusted, where it is given, and
-        `client_certificate` that of our own, with its key. Writes count only while `fence` is the
-        fencing token of the server that leads, where it is given. `agent`: what we call
-        ourselves."""
+        """`certificate` is a file with the only certificate to trust, and `client_certificate` a
+        file with our own and its key. With `fence`, a fencing token, writes are refused once
+        another server is the leader. `agent` is sent as User-Agent."""
         self._fence = fence
         self._endpoint = endpoint
         self._agent = agent
@@ -72,57 +71,58 @@ class Client:
             (lambda: credentials) if credentials is not None else find_credentials(is_local)
         )
         self.is_signing = credentials is not None
-        """Whether we are a part of a server that knows us, and asks for signatures."""
+        """True in a companion process of a server that verifies signatures."""
         self._role = ""
         self._pools: dict[str, ConnectionPool] = {}
         self._heads: dict[tuple[str, str], bytes] = {}
 
     async def call(self, service: str, operation: str, request: dict[str, Any]) -> dict[str, Any]:
-        """`call("dynamodb", "GetItem", {...})`: the answer, in the JSON of the wire."""
+        """Returns the response, for example of `call("dynamodb", "GetItem", {...})`, as JSON."""
         return await self.call_for(self._role, service, operation, request)
 
     async def call_for(
         self, role: str, service: str, operation: str, request: dict[str, Any]
     ) -> dict[str, Any]:
-        """The same with the rights of a role."""
+        """Like `call`, with the rights of a role."""
         token = REQUEST_TOKENS.get((service, operation))
         if token is not None and token not in request:
             request = {**request, token: str(uuid4())}
         content = await self.send(service, operation, orjson.dumps(request), role)
-        answer: dict[str, Any] = orjson.loads(content) if content else {}
-        return answer
+        response: dict[str, Any] = orjson.loads(content) if content else {}
+        return response
 
     def acting_for(self, role: str) -> Client:
-        """The same client with the rights of a role, as parts of our own server ask; without a
-        role, with their own."""
+        """Returns this client with the rights of a role, or its own rights without a role.
+
+        Only companion processes of our own server may act for roles.
+        """
         acting = copy(self)
         acting._role = role
         return acting
 
     async def check_right(self, role: str, action: str, resource: str) -> None:
-        """Raises unless a role may do that; where nobody signs, everybody may do everything."""
+        """Raises ClientError unless a role has a right; on a server without `--auth` it has all."""
         if self.is_signing:
-            asked = {"Action": action, "Resource": resource}
-            await self.call_for(role, RIGHTS, "Check", asked)
+            await self.call_for(role, RIGHTS, "Check", {"Action": action, "Resource": resource})
 
     async def check_own_right(self, action: str, resource: str) -> None:
-        """The same for the role that we act for, if we do."""
+        """Like `check_right`, for the role that this client acts for, if there is one."""
         if self._role:
             await self.check_right(self._role, action, resource)
 
     async def session_of(self, role: str) -> dict[str, Any]:
-        """What signs requests with the rights of a role, and until when."""
+        """Returns temporary credentials with the rights of a role, and when they expire."""
         return await self.call_for(role, RIGHTS, "Session", {})
 
     async def send(self, service: str, operation: str, body: bytes, role: str = "") -> bytes:
-        """The same with the bytes of the wire."""
+        """Like `call`, with the bytes of a request and a response."""
         host = self._pool(service).host
-        answer = await self._answered(
+        response = await self._send_with_retries(
             service,
             lambda: self._request(service, operation, host, body, role),
             self._seconds_max,
         )
-        return answer.content
+        return response.content
 
     async def request(
         self,
@@ -136,32 +136,31 @@ class Client:
         is_patient: bool = True,
         role: str = "",
     ) -> ClientResponse:
-        """The answer of a service whose protocol is REST; also after it has throttled us, if we are
-        patient."""
+        """Returns the response of a REST service; `is_patient` also retries after throttling."""
         host = self._pool(service).host
 
         def make() -> bytes:
-            described = SERVICES[service]
-            sent = {"Host": host, "Content-Type": described.content_type, **(headers or {})}
+            aws_service = SERVICES[service]
+            fields = {"Host": host, "Content-Type": aws_service.content_type, **(headers or {})}
             if self._credentials is None:
-                sent |= unverified_headers(described, self._region)
+                fields |= unverified_headers(aws_service, self._region)
             else:
                 if role or self._role:
-                    sent[ROLE_HEADER] = role or self._role
-                sent |= signed_headers(
-                    *(described, self._region, self._credentials(), sent, body, self._clock()),
+                    fields[ROLE_HEADER] = role or self._role
+                fields |= signed_headers(
+                    *(aws_service, self._region, self._credentials(), fields, body, self._clock()),
                     *(method, *split_target(path)),
                 )
             return b"%bContent-Length: %d\r\n\r\n%b" % (
-                _lines(sent, f"{method} {path}"),
+                _lines(fields, f"{method} {path}"),
                 len(body),
                 body,
             )
 
-        return await self._answered(service, make, seconds_max, is_patient=is_patient)
+        return await self._send_with_retries(service, make, seconds_max, is_patient=is_patient)
 
     def presigned(self, service: str, path: str, parameters: dict[str, str], seconds: int) -> str:
-        """A URL that whoever has it may get, for some seconds."""
+        """Returns a URL that anybody may GET without a signature of their own, for some seconds."""
         pool = self._pool(service)
         signer = (
             Credentials(UNVERIFIED_KEY, "") if self._credentials is None else self._credentials()
@@ -172,7 +171,7 @@ class Client:
         )
         return f"{pool.endpoint}{path}?{query}"
 
-    async def _answered(
+    async def _send_with_retries(
         self,
         service: str,
         make: Callable[[], bytes],
@@ -180,20 +179,21 @@ class Client:
         *,
         is_patient: bool = True,
     ) -> ClientResponse:
+        # `make` is called for each attempt, because a signature expires after some minutes.
         pool = self._pool(service)
-        tried = 0
+        attempts = 0
         while True:
-            tried += 1
+            attempts += 1
             try:
-                answer = await pool.send(make(), seconds_max)
-                if answer.status < 300:
-                    return answer
-                raise refusal(answer.status, answer.content, answer.headers)
+                response = await pool.send(make(), seconds_max)
+                if response.status < 300:
+                    return response
+                raise refusal(response.status, response.content, response.headers)
             except ClientError as error:
                 is_passing = error.is_passing and (is_patient or error.code not in THROTTLING)
-                if tried >= self._tries or not is_passing:
+                if attempts >= self._tries or not is_passing:
                     raise
-            await asyncio.sleep(self._pause_seconds(tried))
+            await asyncio.sleep(self._pause_seconds(attempts))
 
     async def close(self) -> None:
         for pool in self._pools.values():
@@ -206,7 +206,8 @@ class Client:
         if pool is None:
             amazon = f"https://{SERVICES[service].host.format(self._region)}"
             endpoint = (self._endpoint or amazon).rstrip("/")
-            shared = {known.endpoint: known for known in self._pools.values()}
+            # Services behind the same endpoint share its connections.
+            shared = {pool.endpoint: pool for pool in self._pools.values()}
             pool = shared.get(endpoint) or ConnectionPool(
                 endpoint, self._connections, self._certificate, self._client_certificate
             )
@@ -216,7 +217,7 @@ class Client:
     def _request(
         self, service: str, operation: str, host: str, body: bytes, role: str = ""
     ) -> bytes:
-        """Without credentials, all but the body is the same every time."""
+        # Without credentials, all but the body is the same every time.
         if self._credentials is None:
             head = self._heads.get((service, operation))
             if head is None:
@@ -234,21 +235,21 @@ class Client:
         return b"%bContent-Length: %d\r\n\r\n%b" % (head, len(body), body)
 
     def _headers(self, service: str, operation: str, host: str) -> dict[str, str]:
-        description = SERVICES[service]
+        aws_service = SERVICES[service]
         return {
             "Host": host,
-            "Content-Type": description.content_type,
-            "X-Amz-Target": f"{description.target}.{operation}",
+            "Content-Type": aws_service.content_type,
+            "X-Amz-Target": f"{aws_service.target}.{operation}",
             **({FENCE_HEADER: self._fence} if self._fence else {}),
             **({"User-Agent": self._agent} if self._agent else {}),
         }
 
-    def _pause_seconds(self, tried: int) -> float:
-        """Twice as long each time, at random up to that, so that callers do not come in step."""
-        seconds_max = min(BACKOFF_SECONDS * float(2**tried), BACKOFF_SECONDS_MAX)
+    def _pause_seconds(self, attempts: int) -> float:
+        """Exponential backoff with full jitter, so that clients do not retry in step."""
+        seconds_max = min(BACKOFF_SECONDS * float(2**attempts), BACKOFF_SECONDS_MAX)
         return self._chance.random() * seconds_max
 
 
-def _lines(headers: dict[str, str], asked: str = "POST /") -> bytes:
+def _lines(headers: dict[str, str], method_and_path: str = "POST /") -> bytes:
     lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-    return f"{asked} HTTP/1.1\r\n{lines}".encode()
+    return f"{method_and_path} HTTP/1.1\r\n{lines}".encode()

@@ -1,4 +1,4 @@
-"""What tells one AWS service from another on the wire. (botocore's service descriptions)"""
+"""The differences between AWS services on the wire, from botocore's service descriptions."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 class AwsService(NamedTuple):
     target: str
-    """What goes before the operation's name in X-Amz-Target; nothing where the protocol is REST."""
+    """The prefix of the operation's name in X-Amz-Target; empty if the protocol is REST."""
     content_type: str
     host: str
-    """Of Amazon's endpoint in a region."""
+    """The host of Amazon's endpoint, with {} for the region."""
     signing_name: str
 
 
@@ -32,17 +32,17 @@ SERVICES = {
 }
 
 ROLE_HEADER = "X-Partita-Role"
-"""For which role a part of our own server sends a request."""
+"""The role for which a companion process of our own server sends a request."""
 SIGN_IN_HEADER = "X-Partita-Sign-In"
-"""With it, the console says that somebody's credentials are tried who signs in to it."""
+"""Marks a request with which the console tries the credentials of a user who signs in."""
 RIGHTS = "partita"
-"""Our own server's service to its parts, which says whether a role may do something."""
+"""The service of our own server that tells its companion processes what a role may do."""
 
 FUNCTIONS_TABLE, WORKFLOWS_TABLE = "partita-functions", "partita-workflows"
-"""Where functions and workflows of our own server keep what they know."""
+"""The tables in which our own server stores functions and workflows."""
 
 REQUEST_TOKENS = {
     ("dynamodb", "TransactWriteItems"): "ClientRequestToken",
     ("dynamodb", "ExecuteTransaction"): "ClientRequestToken",
 }
-"""Members that make a repeated request count once; filled in where the caller has not."""
+"""Members that make a request idempotent; the client fills them in unless the caller does."""

@@ -1,4 +1,4 @@
-"""What a call can end with instead of an answer, and which of it is worth another try."""
+"""The errors of a call, and which of them are worth a retry."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import orjson
 
 from partita.errors import PartitaError
 
-# As in botocore's retry rules.
+# From botocore's retry rules.
 THROTTLING = {
     "LimitExceededException",
     "ProvisionedThroughputExceededException",
@@ -23,7 +23,7 @@ UNREACHABLE = "EndpointUnreachable"
 
 
 class ClientError(PartitaError):
-    """The service refused a request. `code` is AWS's name for the reason."""
+    """Raised when a service refuses a request. `code` is AWS's name for the reason."""
 
     def __init__(self, code: str, message: str, status: int, body: dict[str, Any]) -> None:
         super().__init__(f"{code}: {message}" if message else code)
@@ -31,16 +31,16 @@ class ClientError(PartitaError):
         self.message = message
         self.status = status
         self.body = body
-        """The whole answer: CancellationReasons, Item, ..."""
+        """The whole response: CancellationReasons, Item, ..."""
 
     @property
     def is_passing(self) -> bool:
-        """Whether the same request may succeed a little later."""
+        """True when the same request may succeed a little later."""
         return self.status >= 500 or self.code in THROTTLING
 
 
 class Unreachable(ClientError):
-    """No answer came. Whether the request was carried out is not known."""
+    """Raised when no response came; the request may have been carried out or not."""
 
     def __init__(self, endpoint: str, reason: object) -> None:
         super().__init__(UNREACHABLE, f"No answer from {endpoint}: {reason}.", 0, {})
@@ -53,7 +53,7 @@ class Unreachable(ClientError):
 def refusal(
     status: int, content: bytes, headers: Mapping[bytes, bytes] | None = None
 ) -> ClientError:
-    """The error that an answer other than 200 stands for. REST services name it in a header."""
+    """Returns the error of a response. REST services name it in a header, others in the body."""
     named = (headers or {}).get(b"x-amzn-errortype", b"").decode("latin-1").partition(":")[0]
     try:
         body = orjson.loads(content)

@@ -1,7 +1,8 @@
-"""Connections that are kept open: each carries one request at a time, as many as are allowed.
+"""A pool of persistent HTTP connections, each with one request at a time.
 
-`Pool.send` waits for a free one, opens one while there may be more, and closes what is in doubt:
-after a timeout or a cancelled call nobody could tell whose answer comes next.
+`ConnectionPool.send` takes an idle connection, opens another while the limit allows it, or waits.
+After a timeout or a cancelled call a connection is closed: a late response on it would otherwise be
+taken for the response to the next request.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ class ClientResponse:
         self.status = status
         self.content = content
         self.headers = headers
-        """Those of AWS, in lower case."""
+        """The headers that begin with x-amz, in lower case."""
 
 
 class PooledConnection(asyncio.Protocol):
-    """Callbacks of the transport and of the parser."""
+    """One connection: the callbacks of asyncio's transport and of httptools' parser."""
 
     def __init__(self) -> None:
         self.is_open = False
@@ -43,7 +44,7 @@ class PooledConnection(asyncio.Protocol):
         self._waiting: asyncio.Future[ClientResponse] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # uvloop's transports are not registered as asyncio's.
+        # uvloop's transports are not subclasses of asyncio's.
         self._transport = cast(asyncio.Transport, transport)
         self.is_open = True
 
@@ -54,7 +55,7 @@ class PooledConnection(asyncio.Protocol):
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserError as error:
-            self.abort(ConnectionResetError(f"what came is no HTTP ({error})"))
+            self.abort(ConnectionResetError(f"the response is not HTTP ({error})"))
 
     def on_header(self, name: bytes, value: bytes) -> None:
         name = name.lower()
@@ -78,7 +79,7 @@ class PooledConnection(asyncio.Protocol):
 
     async def send(self, request: bytes, seconds_max: float) -> ClientResponse:
         if not self.is_open:
-            # Lost between being taken and now: nobody would ever answer.
+            # It was closed after it was taken from the pool; no response would ever come.
             raise ConnectionResetError("the connection was closed")
         loop = asyncio.get_running_loop()
         waiting: asyncio.Future[ClientResponse] = loop.create_future()
@@ -123,7 +124,7 @@ class ConnectionPool:
             raise PartitaError(f"An endpoint begins with http:// or https://, not {endpoint!r}.")
         self.endpoint = endpoint
         self.host = address.netloc.rpartition("@")[2]
-        """As it stands in the Host header."""
+        """The value of the Host header."""
         self._hostname = address.hostname
         self._port = address.port or PORTS[address.scheme]
         self._tls: ssl.SSLContext | None = None
@@ -135,7 +136,7 @@ class ConnectionPool:
         self._is_closed = False
 
     async def send(self, request: bytes, seconds_max: float) -> ClientResponse:
-        """The answer, whatever its status; Unreachable when there is none."""
+        """Returns the response, whatever its status; raises Unreachable when none comes."""
         connection = await self._take()
         try:
             return await connection.send(request, seconds_max)
@@ -156,7 +157,7 @@ class ConnectionPool:
         return await self._wait() or await self._open()
 
     async def _wait(self) -> PooledConnection | None:
-        """Handed over by whoever is done: a connection, or the right to open one."""
+        """Waits until a call ends; returns its connection, or None for the right to open one."""
         turn: asyncio.Future[PooledConnection | None] = asyncio.get_running_loop().create_future()
         self._queue.append(turn)
         try:
@@ -195,7 +196,7 @@ class ConnectionPool:
             self._idle.append(connection)
 
     def close(self) -> None:
-        """Those that carry a request close when they have its answer."""
+        """Closes the idle connections; those with a request close after its response."""
         self._is_closed = True
         for connection in self._idle:
             connection.close()
@@ -203,7 +204,11 @@ class ConnectionPool:
 
 
 def _tls(certificate: str, client_certificate: str) -> ssl.SSLContext:
-    """Trusts what everybody trusts, or that one certificate, whatever name it is for."""
+    """Returns a context that trusts the public authorities, or only the given certificate.
+
+    The given certificate is trusted whatever host name it was issued for, because it is the exact
+    certificate of our own server, which companions reach by an address.
+    """
     if not certificate:
         return ssl.create_default_context()
     context = ssl.create_default_context(cafile=certificate)

@@ -1,4 +1,4 @@
-"""Signature Version 4, as AWS's documentation gives it."""
+"""AWS Signature Version 4, written from AWS's documentation."""
 
 from __future__ import annotations
 
@@ -34,40 +34,41 @@ Provider = Callable[[], Credentials]
 def find_credentials(
     is_local: bool, environment: Mapping[str, str] = os.environ
 ) -> Provider | None:
-    """Those of the environment; for Amazon, also those that boto3 would find.
+    """Returns the credentials of the environment, or for Amazon those that boto3 would find.
 
-    None stands for requests without a signature that means anything, as our own server takes them.
+    Returns None for a local endpoint without credentials: a server without `--auth` does not verify
+    signatures.
     """
     if environment.get("AWS_ACCESS_KEY_ID") and environment.get("AWS_SECRET_ACCESS_KEY"):
-        found = Credentials(
+        credentials = Credentials(
             environment["AWS_ACCESS_KEY_ID"],
             environment["AWS_SECRET_ACCESS_KEY"],
             environment.get("AWS_SESSION_TOKEN"),
         )
-        return lambda: found
+        return lambda: credentials
     return None if is_local else _botocore_credentials()
 
 
 def _botocore_credentials() -> Provider:
-    # Imported late: it takes long, and only Amazon's own endpoints need it.
+    # Imported late, because it is slow and only Amazon's own endpoints need it.
     from botocore.session import get_session
 
-    found = get_session().get_credentials()
-    if found is None:
+    session_credentials = get_session().get_credentials()
+    if session_credentials is None:
         raise PartitaError(
             "There are no AWS credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."
         )
 
     def provide() -> Credentials:
-        # Those of a role are renewed here before they expire.
-        frozen = found.get_frozen_credentials()
+        # Here botocore renews a role's temporary credentials before they expire.
+        frozen = session_credentials.get_frozen_credentials()
         return Credentials(frozen.access_key, frozen.secret_key, frozen.token)
 
     return provide
 
 
 def unverified_headers(service: AwsService, region: str) -> dict[str, str]:
-    """For servers that want to see a signature and do not verify it."""
+    """Returns headers with a dummy signature, for servers that require one but do not verify it."""
     scope = f"{UNVERIFIED_DATE[:8]}/{region}/{service.signing_name}/aws4_request"
     return {
         "X-Amz-Date": UNVERIFIED_DATE,
@@ -89,9 +90,9 @@ def signed_headers(
     path: str = "/",
     query: str = "",
 ) -> dict[str, str]:
-    """What to send besides `headers`, all of which are signed.
+    """Returns the headers to add to `headers`, all of which are signed.
 
-    `path` and `query` are encoded already; the query has one parameter, or sorted ones.
+    `path` and `query` must be percent-encoded, and the parameters of the query sorted.
     """
     date = _date(now)
     added = {"X-Amz-Date": date}
@@ -100,9 +101,9 @@ def signed_headers(
     signed = sorted((name.lower(), value) for name, value in {**headers, **added}.items())
     names = ";".join(name for name, _ in signed)
     lines = "".join(f"{name}:{value}\n" for name, value in signed)
-    # Of all services but S3, what is in the path already is encoded once more.
-    shown = f"{method}\n{quote(path)}\n{query}\n"
-    request = f"{shown}{lines}\n{names}\n{hashlib.sha256(body).hexdigest()}"
+    # All services but S3 sign the path encoded twice.
+    start = f"{method}\n{quote(path)}\n{query}\n"
+    request = f"{start}{lines}\n{names}\n{hashlib.sha256(body).hexdigest()}"
     scope = _scope(service, region, date)
     signature = _signature(credentials, scope, date, request)
     added["Authorization"] = (
@@ -122,10 +123,10 @@ def presigned_query(
     now: float,
     seconds: int,
 ) -> str:
-    """The query of a URL that whoever has it may get, for some seconds."""
+    """Returns the signed query of a URL that anybody may GET, for some seconds."""
     date = _date(now)
     scope = _scope(service, region, date)
-    given = {
+    all_parameters = {
         **parameters,
         "X-Amz-Algorithm": ALGORITHM,
         "X-Amz-Credential": f"{credentials.access_key_id}/{scope}",
@@ -133,7 +134,9 @@ def presigned_query(
         "X-Amz-Expires": str(seconds),
         "X-Amz-SignedHeaders": "host",
     }
-    query = "&".join(f"{name}={quote(given[name], safe='')}" for name in sorted(given))
+    query = "&".join(
+        f"{name}={quote(value, safe='')}" for name, value in sorted(all_parameters.items())
+    )
     body_hash = hashlib.sha256().hexdigest()
     request = f"GET\n{quote(path)}\n{query}\nhost:{host}\n\nhost\n{body_hash}"
     return f"{query}&X-Amz-Signature={_signature(credentials, scope, date, request)}"
@@ -148,7 +151,7 @@ def _scope(service: AwsService, region: str, date: str) -> str:
 
 
 def _signature(credentials: Credentials, scope: str, date: str, request: str) -> str:
-    """Of a canonical request."""
+    """Returns the signature of a canonical request."""
     digest = hashlib.sha256(request.encode()).hexdigest()
     day, region, service, _ = scope.split("/")
     key = _signing_key(credentials.secret_access_key, day, region, service)
@@ -156,7 +159,7 @@ def _signature(credentials: Credentials, scope: str, date: str, request: str) ->
 
 
 def split_target(target: str) -> tuple[str, str]:
-    """The path of a target, and its query as it is signed: encoded anew and sorted."""
+    """Returns the path of a request target, and its query as it is signed: sorted, re-encoded."""
     path, _, text = target.partition("?")
     pairs = sorted(
         (quote(name, safe=""), quote(value, safe=""))

@@ -1,1 +1,1 @@
-"""The pages in a browser: look at any DynamoDB, and work with what is in it."""
+"""The console: pages in a browser that show any DynamoDB endpoint and change what is in it."""

@@ -1,4 +1,4 @@
-"""`partita console`: the pages for a DynamoDB that runs elsewhere."""
+"""`partita console`: serves the console's pages for a DynamoDB endpoint that runs elsewhere."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ HOST, PORT = "127.0.0.1", 8010
 OPEN = (
     "\n"
     "  *********************************************************************************\n"
-    "  WARNING: this console listens on {host}, and asks nobody who they are. Whoever can\n"
-    "  reach it can do whatever your credentials can. Let it listen on 127.0.0.1.\n"
+    "  WARNING: this console listens on {host} and has no sign-in. Anybody who can reach\n"
+    "  it can do whatever your credentials allow. Let it listen on 127.0.0.1 instead.\n"
     "  *********************************************************************************\n"
 )
 AMAZON = re.compile(r"https://dynamodb\.([a-z0-9-]+)\.amazonaws\.com(?:\.cn)?/?")
-"""Whose other services have hosts of their own."""
+"""Matches endpoints of Amazon itself, where each service has its own host name."""
 
 
 @click.command()
@@ -29,7 +29,7 @@ AMAZON = re.compile(r"https://dynamodb\.([a-z0-9-]+)\.amazonaws\.com(?:\.cn)?/?"
     envvar="AWS_ENDPOINT_URL_DYNAMODB",
     default="http://127.0.0.1:8000",
     show_default=True,
-    help="The DynamoDB to show; Amazon's is https://dynamodb.REGION.amazonaws.com.",
+    help="The endpoint to show; Amazon's is https://dynamodb.REGION.amazonaws.com.",
 )
 @click.option("--region", envvar="AWS_REGION", default="us-east-1", show_default=True)
 @click.option("--host", default=HOST, show_default=True, help="Address to listen on.")
@@ -40,7 +40,7 @@ AMAZON = re.compile(r"https://dynamodb\.([a-z0-9-]+)\.amazonaws\.com(?:\.cn)?/?"
     type=click.IntRange(0, 65_535),
     help="0 takes a free port.",
 )
-@click.option("--read-only", is_flag=True, help="Let nobody change anything from the pages.")
+@click.option("--read-only", is_flag=True, help="Refuse all changes from the pages.")
 @click.option(
     "--move",
     "folders",
@@ -51,9 +51,9 @@ AMAZON = re.compile(r"https://dynamodb\.([a-z0-9-]+)\.amazonaws\.com(?:\.cn)?/?"
 def console(
     endpoint: str, region: str, host: str, port: int, read_only: bool, folders: tuple[Path, ...]
 ) -> None:
-    """Show any DynamoDB in a browser.
+    """Show any DynamoDB endpoint in a browser.
 
-    Credentials are taken from the environment, as the AWS CLI takes them, and stay in this process.
+    Credentials come from the environment, as for the AWS CLI, and never leave this process.
     """
     from partita.client import Client
     from partita.console.console_endpoints import RemoteEndpoint
@@ -66,8 +66,8 @@ def console(
         raise PartitaError(f"An endpoint begins with http:// or https://, not {endpoint!r}.")
     if "@" in urlsplit(endpoint).netloc:
         raise PartitaError(
-            "The endpoint is shown on the pages: leave name and password out of it, and give "
-            "credentials by the environment."
+            "The endpoint is shown on the pages, so it must not contain a name and password. Set "
+            "credentials in the environment instead."
         )
     amazon = AMAZON.fullmatch(endpoint)
     mode = READ_ONLY if read_only else ON

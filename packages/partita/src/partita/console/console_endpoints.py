@@ -1,7 +1,7 @@
-"""Whom the console asks: the server that it is part of, or a DynamoDB elsewhere.
+"""The endpoint behind a console: the server that the console is part of, or one elsewhere.
 
-Requests to its own server do not leave the process. They are signed, admitted and written down as
-all others are, with the rights and the address of whoever is at the page.
+Requests to its own server do not leave the process. They are signed, authorized and audited like
+all others, with the rights and the address of the user at the page.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ AGENT = f"Partita-Console/{__version__}"
 
 
 class PageUser(NamedTuple):
-    """Who is at the page: nobody in particular where nobody has to sign in."""
+    """The user at a page; without credentials where the server has no sign-in."""
 
     credentials: Credentials | None = None
     peer: Peer | None = None
@@ -41,39 +41,44 @@ class PageUser(NamedTuple):
 class ConsoleEndpoint(Protocol):
     @property
     def url(self) -> str:
-        """As clients elsewhere name it."""
+        """The URL at which clients reach the endpoint."""
 
-    async def send(self, service: str, operation: str, body: bytes, asker: PageUser) -> bytes:
-        """The answer of an operation; ClientError when it is refused."""
+    async def send(self, service: str, operation: str, body: bytes, user: PageUser) -> bytes:
+        """Returns the response body of an operation; raises ClientError when it is refused."""
 
-    async def page(self, path: str, asker: PageUser, **query: str) -> bytes:
-        """One of the pages of a Partita; PartitaError when it has none, or shows it to others."""
+    async def page(self, path: str, user: PageUser, **query: str) -> bytes:
+        """Returns a monitoring page of a Partita server, such as /metrics.
 
-    async def mappings(self, marker: str, asker: PageUser) -> bytes:
-        """A page of the event source mappings; ClientError where there are none."""
+        Raises PartitaError when the endpoint has no such page, or does not show it to this user.
+        """
+
+    async def mappings(self, marker: str, user: PageUser) -> bytes:
+        """Returns one page of event source mappings; raises ClientError when that is refused."""
 
 
 class RemoteEndpoint:
-    """Asked over the network, with the credentials of this process."""
+    """An endpoint that is reached over the network, with the credentials of this process."""
 
     def __init__(self, client: Client, url: str) -> None:
         self.url = url
         self._client = client
 
-    async def send(self, service: str, operation: str, body: bytes, asker: PageUser) -> bytes:
+    async def send(self, service: str, operation: str, body: bytes, user: PageUser) -> bytes:
         return await self._client.send(service, operation, body)
 
-    async def page(self, path: str, asker: PageUser, **query: str) -> bytes:
+    async def page(self, path: str, user: PageUser, **query: str) -> bytes:
         return await asyncio.to_thread(partial(fetch, self.url, path, **query))
 
-    async def mappings(self, marker: str, asker: PageUser) -> bytes:
-        answer = await self._client.request("lambda", "GET", _mappings_path(marker))
-        return answer.content
+    async def mappings(self, marker: str, user: PageUser) -> bytes:
+        response = await self._client.request("lambda", "GET", _mappings_path(marker))
+        return response.content
 
 
 class OwnServer:
+    """The server that the console is part of, called in process."""
+
     def __init__(self, handle: Handle, find_url: Callable[[], str]) -> None:
-        """`find_url` tells where the server listens, once it does."""
+        """`find_url` is called once the server listens: its port may be known only then."""
         self._handle = handle
         self._find_url = find_url
 
@@ -81,40 +86,44 @@ class OwnServer:
     def url(self) -> str:
         return self._find_url()
 
-    async def send(self, service: str, operation: str, body: bytes, asker: PageUser) -> bytes:
-        described = SERVICES[service]
-        target = {"X-Amz-Target": f"{described.target}.{operation}"}
-        response = await self._answer(described, "POST", "/", target, body, asker)
+    async def send(self, service: str, operation: str, body: bytes, user: PageUser) -> bytes:
+        aws_service = SERVICES[service]
+        target = {"X-Amz-Target": f"{aws_service.target}.{operation}"}
+        response = await self._answer(aws_service, "POST", "/", target, body, user)
         if response.status >= 300:
             raise refusal(response.status, response.body)
         return response.body
 
-    async def page(self, path: str, asker: PageUser, **query: str) -> bytes:
+    async def page(self, path: str, user: PageUser, **query: str) -> bytes:
         target = f"{path}?{urlencode(query)}" if query else path
-        response = await self._answer(SERVICES["partita"], "GET", target, {}, b"", asker)
+        response = await self._answer(SERVICES["partita"], "GET", target, {}, b"", user)
         if response.status >= 300:
             raise PartitaError(refusal(response.status, response.body).message)
         return response.body
 
-    async def mappings(self, marker: str, asker: PageUser) -> bytes:
-        """Without their table there are none, and nobody has to be started to say so."""
+    async def mappings(self, marker: str, user: PageUser) -> bytes:
+        """Returns one page of event source mappings.
+
+        Without their table there are no mappings. That is checked first, because a request to
+        Lambda would start the companion process that answers for it.
+        """
         try:
-            described = orjson.dumps({"TableName": FUNCTIONS_TABLE})
-            await self.send("dynamodb", "DescribeTable", described, asker)
+            describe_request = orjson.dumps({"TableName": FUNCTIONS_TABLE})
+            await self.send("dynamodb", "DescribeTable", describe_request, user)
         except ClientError as error:
             if error.code != "ResourceNotFoundException":
                 raise
             return NO_MAPPINGS
         path = _mappings_path(marker)
-        response = await self._answer(SERVICES["lambda"], "GET", path, {}, b"", asker)
+        response = await self._answer(SERVICES["lambda"], "GET", path, {}, b"", user)
         if response.status >= 300:
             raise refusal(response.status, response.body)
         return response.body
 
-    async def identify(self, asker: PageUser) -> str:
-        """What AWS STS says of somebody, in its XML; ClientError when the key is not known."""
+    async def identify(self, user: PageUser) -> str:
+        """Returns the XML of GetCallerIdentity; raises ClientError when the key is unknown."""
         sign_in = {SIGN_IN_HEADER: "console"}
-        response = await self._answer(STS, "POST", "/", sign_in, IDENTITY, asker)
+        response = await self._answer(STS, "POST", "/", sign_in, IDENTITY, user)
         if response.status >= 300:
             raise refusal(response.status, response.body)
         return response.body.decode()
@@ -124,21 +133,21 @@ class OwnServer:
         service: AwsService,
         method: str,
         target: str,
-        more: dict[str, str],
+        extra_headers: dict[str, str],
         body: bytes,
-        asker: PageUser,
+        user: PageUser,
     ) -> HttpResponse:
         headers = {
             "Host": self.url.rpartition("//")[2],
             "Content-Type": service.content_type,
             "User-Agent": AGENT,
-            **more,
+            **extra_headers,
         }
-        if asker.credentials is None:
+        if user.credentials is None:
             headers |= unverified_headers(service, REGION)
         else:
             headers |= signed_headers(
-                *(service, REGION, asker.credentials, headers, body, system_clock()),
+                *(service, REGION, user.credentials, headers, body, system_clock()),
                 *(method, *split_target(target)),
             )
         request = HttpRequest(
@@ -147,16 +156,16 @@ class OwnServer:
             {name.lower().encode(): value.encode() for name, value in headers.items()},
             body,
         )
-        request.peer = asker.peer
-        answered: asyncio.Future[HttpResponse] = asyncio.get_running_loop().create_future()
+        request.peer = user.peer
+        answer: asyncio.Future[HttpResponse] = asyncio.get_running_loop().create_future()
 
         def reply(response: HttpResponse) -> None:
-            if not answered.done():
-                answered.set_result(response)
+            if not answer.done():
+                answer.set_result(response)
 
         self._handle(request, reply)
         try:
-            return await asyncio.wait_for(answered, CALL_SECONDS_MAX)
+            return await asyncio.wait_for(answer, CALL_SECONDS_MAX)
         except TimeoutError as error:
             raise Unreachable(self.url, "it took too long") from error
 

@@ -1,4 +1,4 @@
-"""What the pages may do, and where they are."""
+"""The modes of a server's console, `--console on|read-only|off`, and the path of its pages."""
 
 from __future__ import annotations
 

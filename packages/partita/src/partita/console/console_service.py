@@ -1,8 +1,9 @@
-"""The console's own web service: its files, and an API that passes requests on to a DynamoDB.
+"""The console's web service: its static files, and an API that forwards requests to an endpoint.
 
-Credentials stay in this process. The page proves that it is the console's own by a token, which
-only a page of the same origin can read; a name that a foreign site could have led here is refused.
-Where requests must be signed, somebody signs in first, and the console has their rights, no more.
+Credentials stay in this process. A page proves with a token that it is the console's own, because
+only a page of the same origin can read the token. The Host header is checked too, since a foreign
+site could resolve its own name to this address (DNS rebinding). On a server with `--auth`, users
+sign in first, and the console has exactly their rights.
 """
 
 from __future__ import annotations
@@ -42,18 +43,19 @@ from partita.server.http.web.web_service import (
 
 TOKEN = b"x-console-token"
 CONTENT_TYPE = b"application/vnd.partita.console+json"
-"""Of requests: no form of another site's page can have it, and no operation of DynamoDB has."""
+"""The content type of all POST requests. A form on another site cannot send it without a preflight
+request, and no operation of DynamoDB has it."""
 UNREACHABLE = 502
 NOT_KEPT: Final = {"cache-control": "no-store"}
-NOT_KNOWN: Final = frozenset(
+INVALID_KEY_CODES: Final = frozenset(
     (
         *("ExpiredTokenException", "InvalidSignatureException", "UnrecognizedClientException"),
         *("Http403", "Http401"),
     )
 )
-"""What a key is refused with that is wrong, or not good any more."""
+"""Error codes for a key that is wrong, expired or deactivated."""
 UNREADABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
-"""What decoding a body raises."""
+"""The exceptions that decoding a body raises."""
 _ARN: Final = re.compile(r"<Arn>([^<]*)</Arn>")
 
 Answering = Callable[[WebRequest, PageUser], Awaitable[WebResponse]]
@@ -80,8 +82,10 @@ class Console:
         signing: OwnServer | None = None,
         moves: MigrationFolders | None = None,
     ) -> None:
-        """`hosts` are those of the server that the console is part of, if it is; `signing` is that
-        server, where everybody must sign in."""
+        """`hosts` are the allowed hosts of the server that the console is part of, if there is one.
+
+        `signing` is that server if its users must sign in.
+        """
         self.web = WebService(ConnectionLimits(pipelined_max=1))
         self._hosts = hosts or self.web.hosts
         self._endpoint = endpoint
@@ -119,7 +123,7 @@ class Console:
         self.web.handle(request, reply)
 
     def knows(self, request: HttpRequest) -> bool:
-        """Whether a request has the cookie of somebody who has signed in."""
+        """True when the request has the cookie of a signed-in user."""
         return self._sessions.find(request.headers.get(b"cookie")) is not None
 
     def _of_own_host(self, handler: Handler) -> Handler:
@@ -153,7 +157,7 @@ class Console:
 
     async def _session(self, request: WebRequest) -> WebResponse:
         session = self._session_of(request)
-        told = {
+        description = {
             "Mode": self._mode,
             "Endpoint": self._endpoint.url,
             "Region": self._region,
@@ -161,172 +165,177 @@ class Console:
             "SignsIn": self._signing is not None,
         }
         if session is not None:
-            told |= {"Token": session.token, "User": session.arn}
-        return json_response(told, headers=HEADERS | NOT_KEPT)
+            description |= {"Token": session.token, "User": session.arn}
+        return json_response(description, headers=HEADERS | NOT_KEPT)
 
     async def _sign_in(self, request: WebRequest) -> WebResponse:
         if self._signing is None:
-            return _refusal(400, "NotAsked", "Nobody has to sign in here.")
+            return _refusal(400, "NotAsked", "This console has no sign-in.")
         try:
-            given = msgspec.json.decode(request.body, type=SignInRequest)
+            sign_in = msgspec.json.decode(request.body, type=SignInRequest)
         except UNREADABLE:
             return _refusal(400, "Incomplete", "Give an access key and its secret.")
         credentials = Credentials(
-            given.AccessKeyId.strip(),
-            given.SecretAccessKey.strip(),
-            given.SessionToken.strip() or None,
+            sign_in.AccessKeyId.strip(),
+            sign_in.SecretAccessKey.strip(),
+            sign_in.SessionToken.strip() or None,
         )
         try:
             identity = await self._signing.identify(PageUser(credentials, request.peer))
         except ClientError as error:
             return _not_signed_in(error)
-        found = _ARN.search(identity)
-        value = self._sessions.open(credentials, found[1] if found else given.AccessKeyId)
+        arn = _ARN.search(identity)
+        value = self._sessions.open(credentials, arn[1] if arn else sign_in.AccessKeyId)
         is_secure = (request.header(b"origin") or b"").startswith(b"https://")
         return json_response(
             {}, headers={**NOT_KEPT, "set-cookie": cookie(value, is_secure=is_secure)}
         )
 
-    async def _sign_out(self, request: WebRequest, asker: PageUser) -> WebResponse:
+    async def _sign_out(self, request: WebRequest, user: PageUser) -> WebResponse:
         self._sessions.close(request.header(b"cookie"))
         return json_response({}, headers={**NOT_KEPT, "set-cookie": cookie("", is_secure=False)})
 
-    async def _pass_on(self, request: WebRequest, asker: PageUser) -> WebResponse:
+    async def _pass_on(self, request: WebRequest, user: PageUser) -> WebResponse:
         service, operation = request.parameters["service"], request.parameters["operation"]
         if service not in SERVICES or not operation.isalpha():
             return problem(404, f"The console does not know {operation} of {service}.")
         if self._mode == READ_ONLY and not only_reads(service, operation, request.body):
-            return _refusal(403, "ReadOnlyConsole", f"{operation} is off: this console only reads.")
+            return _refusal(
+                403, "ReadOnlyConsole", f"{operation} is off: this console is read-only."
+            )
         try:
-            content = await self._endpoint.send(service, operation, request.body or b"{}", asker)
+            content = await self._endpoint.send(service, operation, request.body or b"{}", user)
         except ClientError as error:
-            if asker.credentials is not None and error.code in NOT_KNOWN:
+            if user.credentials is not None and error.code in INVALID_KEY_CODES:
                 self._sessions.close(request.header(b"cookie"))
-                return _refusal(401, "SignedOut", "Your key is not good any more: sign in again.")
+                return _refusal(401, "SignedOut", "Your key is no longer valid: sign in again.")
             status = error.status or UNREACHABLE
             return _refusal(status, error.code, error.message, error.body)
         return WebResponse(200, content or b"{}", headers=NOT_KEPT)
 
-    async def _heat(self, request: WebRequest, asker: PageUser) -> WebResponse:
+    async def _heat(self, request: WebRequest, user: PageUser) -> WebResponse:
         try:
             return json_response(
-                sample(await self._endpoint.page("/metrics", asker)), headers=NOT_KEPT
+                sample(await self._endpoint.page("/metrics", user)), headers=NOT_KEPT
             )
         except PartitaError as error:
             return _refusal(404, "NotMonitored", str(error))
 
-    # Moves from SQL, where the console was given some.
+    # Moves from SQL, if the console was started with `--move`.
 
-    async def _moves_page(self, request: WebRequest, asker: PageUser) -> WebResponse:
+    async def _moves_page(self, request: WebRequest, user: PageUser) -> WebResponse:
         names = [] if self._moves is None else self._moves.names()
         if names:
-            await self._check_right("/moves", asker)
+            await self._check_right("/moves", user)
         return json_response({"Moves": names}, headers=NOT_KEPT)
 
-    async def _check_right(self, page: str, asker: PageUser) -> None:
-        """A page of the server stands for the right to look at moves, and one for steering them."""
-        if asker.credentials is not None:
-            await self._endpoint.page(page, asker)
+    async def _check_right(self, page: str, user: PageUser) -> None:
+        """Fetches a page of the server that only users with the right may see; raises otherwise.
 
-    async def _move(self, request: WebRequest, asker: PageUser) -> WebResponse:
-        await self._check_right("/moves", asker)
-        move = self._found_move(request)
-        told = await move.status()
-        run = None if move.run is None else move.run.shown()
-        return json_response({**told, "run": run, "lag": move.lag}, headers=NOT_KEPT)
+        /moves stands for the right to look at moves, /moves/steer for the right to steer them.
+        """
+        if user.credentials is not None:
+            await self._endpoint.page(page, user)
 
-    async def _designs(self, request: WebRequest, asker: PageUser) -> WebResponse:
-        await self._check_right("/moves", asker)
-        found = await self._found_move(request).designs()
-        return json_response({"designs": found}, headers=NOT_KEPT)
+    async def _move(self, request: WebRequest, user: PageUser) -> WebResponse:
+        await self._check_right("/moves", user)
+        move = self._find_move(request)
+        status = await move.status()
+        run = None if move.run is None else move.run.to_json()
+        return json_response({**status, "run": run, "lag": move.lag}, headers=NOT_KEPT)
 
-    async def _start_move(self, request: WebRequest, asker: PageUser) -> WebResponse:
+    async def _designs(self, request: WebRequest, user: PageUser) -> WebResponse:
+        await self._check_right("/moves", user)
+        designs = await self._find_move(request).designs()
+        return json_response({"designs": designs}, headers=NOT_KEPT)
+
+    async def _start_move(self, request: WebRequest, user: PageUser) -> WebResponse:
         if self._mode == READ_ONLY:
             return _refusal(403, "ReadOnlyConsole", "Moving is off: this console only reads.")
-        await self._check_right("/moves/steer", asker)
+        await self._check_right("/moves/steer", user)
         try:
-            asked = msgspec.json.decode(request.body, type=RunRequest)
+            run_request = msgspec.json.decode(request.body, type=RunRequest)
         except UNREADABLE:
-            return _refusal(400, "Incomplete", "Give a Command, and a list of Options.")
-        number = await self._found_move(request).start(asked, asker.credentials)
+            return _refusal(400, "Incomplete", "Give a Command and a list of Options.")
+        number = await self._find_move(request).start(run_request, user.credentials)
         return json_response({"Number": number}, headers=NOT_KEPT)
 
-    async def _stop_move(self, request: WebRequest, asker: PageUser) -> WebResponse:
+    async def _stop_move(self, request: WebRequest, user: PageUser) -> WebResponse:
         if self._mode == READ_ONLY:
             return _refusal(403, "ReadOnlyConsole", "Moving is off: this console only reads.")
-        await self._check_right("/moves/steer", asker)
-        self._found_move(request).stop()
+        await self._check_right("/moves/steer", user)
+        self._find_move(request).stop()
         return json_response({}, headers=NOT_KEPT)
 
-    def _found_move(self, request: WebRequest) -> MigrationFolder:
+    def _find_move(self, request: WebRequest) -> MigrationFolder:
         name = request.parameters["name"]
         if self._moves is None:
             raise PartitaError(f"There is no move {name}.")
         return self._moves.find(name)
 
-    async def _mappings(self, request: WebRequest, asker: PageUser) -> WebResponse:
-        """All event source mappings: who is called with the records of streams."""
-        found: list[object] = []
+    async def _mappings(self, request: WebRequest, user: PageUser) -> WebResponse:
+        """Returns all event source mappings: which function is invoked with records of a stream."""
+        mappings: list[object] = []
         marker = ""
         try:
             while True:
-                page = orjson.loads(await self._endpoint.mappings(marker, asker))
-                found += page["EventSourceMappings"]
+                page = orjson.loads(await self._endpoint.mappings(marker, user))
+                mappings += page["EventSourceMappings"]
                 marker = page.get("NextMarker") or ""
                 if not marker:
                     break
         except ClientError as error:
             if error.status >= 500:
-                # Who has no functions answers what it has not expected in many ways.
+                # Other DynamoDB implementations answer unknown paths with many kinds of 5xx.
                 return _refusal(404, "NotMonitored", error.message)
             return _refusal(error.status or UNREACHABLE, error.code, error.message)
         except (KeyError, TypeError, ValueError):
             return _refusal(404, "NotMonitored", "The endpoint has no event source mappings.")
-        return json_response({"EventSourceMappings": found}, headers=NOT_KEPT)
+        return json_response({"EventSourceMappings": mappings}, headers=NOT_KEPT)
 
     def _page_of(self, path: str) -> Answering:
-        """What a Partita tells about one table."""
+        """Returns a handler that forwards a monitoring page about one table."""
 
-        async def answer(request: WebRequest, asker: PageUser) -> WebResponse:
-            return await self._shown(path, asker, table=request.parameters["table"])
+        async def answer(request: WebRequest, user: PageUser) -> WebResponse:
+            return await self._forward_page(path, user, table=request.parameters["table"])
 
         return answer
 
     def _page(self, path: str) -> Answering:
-        """What it tells about itself."""
+        """Returns a handler that forwards a monitoring page about the whole server."""
 
-        async def answer(request: WebRequest, asker: PageUser) -> WebResponse:
-            return await self._shown(path, asker)
+        async def answer(request: WebRequest, user: PageUser) -> WebResponse:
+            return await self._forward_page(path, user)
 
         return answer
 
-    async def _explain(self, request: WebRequest, asker: PageUser) -> WebResponse:
-        """The plan of a statement, as the server would carry it out."""
+    async def _explain(self, request: WebRequest, user: PageUser) -> WebResponse:
+        """Returns the plan with which the server would execute a PartiQL statement."""
         try:
-            given = msgspec.json.decode(request.body, type=ExplainRequest)
+            explain = msgspec.json.decode(request.body, type=ExplainRequest)
         except UNREADABLE:
-            return _refusal(400, "Incomplete", "Give a Statement, and a list of Parameters.")
-        query = {"statement": given.Statement}
-        if given.Parameters:
-            query["parameters"] = msgspec.json.encode(given.Parameters).decode()
-        return await self._shown("/explain", asker, **query)
+            return _refusal(400, "Incomplete", "Give a Statement and a list of Parameters.")
+        query = {"statement": explain.Statement}
+        if explain.Parameters:
+            query["parameters"] = msgspec.json.encode(explain.Parameters).decode()
+        return await self._forward_page("/explain", user, **query)
 
-    async def _shown(self, path: str, asker: PageUser, **query: str) -> WebResponse:
+    async def _forward_page(self, path: str, user: PageUser, **query: str) -> WebResponse:
         try:
-            found = orjson.loads(await self._endpoint.page(path, asker, **query))
+            page = orjson.loads(await self._endpoint.page(path, user, **query))
         except ValueError:
             return _refusal(404, "NotMonitored", f"The endpoint does not have {path}.")
         except PartitaError as error:
             return _refusal(404, "NotMonitored", str(error))
-        return json_response(found, headers=NOT_KEPT)
+        return json_response(page, headers=NOT_KEPT)
 
 
 def _of_move(answering: Answering) -> Answering:
-    """Whatever goes wrong with a move is told in its own words."""
+    """Wraps a handler, so that an error of a move is shown with its own message."""
 
-    async def answer(request: WebRequest, asker: PageUser) -> WebResponse:
+    async def answer(request: WebRequest, user: PageUser) -> WebResponse:
         try:
-            return await answering(request, asker)
+            return await answering(request, user)
         except PartitaError as error:
             return _refusal(400, "Move", str(error))
 
@@ -334,16 +343,16 @@ def _of_move(answering: Answering) -> Answering:
 
 
 def _not_signed_in(error: ClientError) -> WebResponse:
-    """What a person is told; a key that was tried too often is told so."""
+    """Returns the response to a failed sign-in: too many attempts, or a wrong key or secret."""
     if "Throttling" in error.message:
         return _refusal(
-            429, "TooManyTries", "Too many wrong tries from your address: wait a little."
+            429, "TooManyTries", "Too many failed sign-ins from your address: wait a little."
         )
-    return _refusal(401, "NotKnown", "This key and secret do not fit.")
+    return _refusal(401, "NotKnown", "The access key or its secret is wrong.")
 
 
 def _refusal(
     status: int, code: str, message: str, members: Mapping[str, object] = {}
 ) -> WebResponse:
-    """An error in the form in which services have it."""
+    """Returns an error in the JSON form of AWS's services."""
     return json_response({**members, "__type": code, "message": message}, status)

@@ -1,5 +1,8 @@
-"""Who has signed in. A session lives in this process, and so does the secret that signs for it: the
-browser has a cookie that no script can read, and a token that only a page of ours can."""
+"""The sessions of signed-in users of the console.
+
+A session and its secret key stay in this process. The browser has a cookie that scripts cannot read
+(HttpOnly), and a token that only the console's own pages can read.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,8 @@ COOKIE: Final = "partita-console"
 IDLE_SECONDS_MAX: Final = 3600.0
 SECONDS_MAX: Final = 12 * 3600.0
 SESSIONS_MAX: Final = 1000
-SESSIONS_OF_ONE_MAX: Final = 50
-"""Nobody drives out the sessions of others."""
+SESSIONS_PER_USER_MAX: Final = 50
+"""Far below SESSIONS_MAX, so that one user cannot evict the sessions of others."""
 
 
 class ConsoleSession:
@@ -22,7 +25,7 @@ class ConsoleSession:
         self.credentials = credentials
         self.arn = arn
         self.token = token_urlsafe(24)
-        """Sent by the page with every request: no other site's page has it."""
+        """The page sends it with every request; pages of other sites do not have it."""
         self.began_at = now
         self.used_at = now
 
@@ -36,21 +39,25 @@ class ConsoleSessions:
         self._by_cookie: dict[str, ConsoleSession] = {}
 
     def open(self, credentials: Credentials, arn: str) -> str:
-        """A new session; the value of its cookie."""
+        """Opens a session and returns the value of its cookie."""
         now = self._clock()
-        kept = [(one, found) for one, found in self._by_cookie.items() if not found.is_over(now)]
-        # The one that has been idle longest makes room.
-        kept.sort(key=lambda one: one[1].used_at)
-        own = [one for one, found in kept if found.arn == arn][: -SESSIONS_OF_ONE_MAX + 1]
-        self._by_cookie = dict(kept[-SESSIONS_MAX + 1 :])
-        for one in own:
-            self._by_cookie.pop(one, None)
+        sessions = [
+            (value, session)
+            for value, session in self._by_cookie.items()
+            if not session.is_over(now)
+        ]
+        # The session that has been idle longest makes room.
+        sessions.sort(key=lambda cookie_and_session: cookie_and_session[1].used_at)
+        of_user = [value for value, session in sessions if session.arn == arn]
+        self._by_cookie = dict(sessions[-SESSIONS_MAX + 1 :])
+        for surplus in of_user[: -SESSIONS_PER_USER_MAX + 1]:
+            self._by_cookie.pop(surplus, None)
         value = token_urlsafe(32)
         self._by_cookie[value] = ConsoleSession(credentials, arn, now)
         return value
 
     def find(self, header: bytes | None) -> ConsoleSession | None:
-        """The session whose cookie a request has."""
+        """Returns the session that belongs to a request's Cookie header."""
         session = self._by_cookie.get(_value(header))
         now = self._clock()
         if session is None or session.is_over(now):
@@ -63,7 +70,7 @@ class ConsoleSessions:
 
 
 def cookie(value: str, *, is_secure: bool) -> str:
-    """For the browser to keep until it is closed; an empty value takes it back."""
+    """Returns a Set-Cookie header for a session cookie; an empty value deletes the cookie."""
     parts = [f"{COOKIE}={value}", "Path=/console", "HttpOnly", "SameSite=Strict"]
     return "; ".join(
         [*parts, *(["Secure"] if is_secure else []), *([] if value else ["Max-Age=0"])]
@@ -71,7 +78,10 @@ def cookie(value: str, *, is_secure: bool) -> str:
 
 
 def _value(header: bytes | None) -> str:
-    """Not by `http.cookies`, which takes a second for some headers of strangers."""
+    """Returns the session's value in a Cookie header.
+
+    Not parsed by `http.cookies`, which takes a second for some malicious headers.
+    """
     for pair in (header or b"").decode("latin-1").split(";"):
         name, _, value = pair.strip().partition("=")
         if name == COOKIE:

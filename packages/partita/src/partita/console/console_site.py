@@ -1,4 +1,4 @@
-"""The pages of a server about itself; their room is loaded when the first of them is asked for."""
+"""The console of a server, at /console. Its modules are imported with the first request for it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ConsoleSite:
         signs_in: bool,
         certificate: str = "",
     ) -> None:
-        """`folders` are those of moves to this server."""
+        """`folders` are folders of `partita migrate` whose moves go to this server."""
         self._serve_request = serve_request
         self._find_url = find_url
         self._mode = mode
@@ -43,7 +43,7 @@ class ConsoleSite:
         self._loaded.handle(request, reply)
 
     def knows(self, request: HttpRequest) -> bool:
-        """Whether somebody has signed in who sends this request."""
+        """True when a signed-in user sent the request."""
         return self._loaded is not None and self._loaded.knows(request)
 
     def _load(self) -> Console:

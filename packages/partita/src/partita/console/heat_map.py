@@ -1,4 +1,4 @@
-"""What a Partita tells about itself: the counters behind `partita top`, and its partitions."""
+"""The heat map's figures: the counters of /metrics, which `partita top` shows too, as JSON."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from partita.server.monitoring.metrics_samples import read_sample
 
 
 def sample(metrics: bytes) -> dict[str, Any]:
-    """Counters since the server started; the page has the differences."""
-    found = read_sample(metrics.decode())
+    """Returns the counters since the server started; the page computes the differences."""
+    counters = read_sample(metrics.decode())
     return {
-        "UptimeSeconds": found.uptime_seconds,
-        "CapacityMode": found.mode,
+        "UptimeSeconds": counters.uptime_seconds,
+        "CapacityMode": counters.mode,
         "Operations": [
             {
                 "Name": name,
                 "Requests": count,
-                "Refused": found.refused.get(name, 0.0),
-                "Failed": found.failed.get(name, 0.0),
-                "Seconds": found.seconds.get(name, 0.0),
+                "Refused": counters.refused.get(name, 0.0),
+                "Failed": counters.failed.get(name, 0.0),
+                "Seconds": counters.seconds.get(name, 0.0),
                 "Latencies": sorted(
                     (float(bound), counted)
-                    for (operation, bound), counted in found.latencies.items()
+                    for (operation, bound), counted in counters.latencies.items()
                     if operation == name and bound != "+Inf"
                 ),
             }
-            for name, count in sorted(found.requests.items())
+            for name, count in sorted(counters.requests.items())
         ],
         "Units": [
             {
@@ -34,9 +34,9 @@ def sample(metrics: bytes) -> dict[str, Any]:
                 "Index": index,
                 "Kind": kind,
                 "Consumed": consumed,
-                "Throttled": found.throttled.get((table, index, kind), 0.0),
-                "Entitled": found.entitled.get((table, index, kind), 0.0),
+                "Throttled": counters.throttled.get((table, index, kind), 0.0),
+                "Entitled": counters.entitled.get((table, index, kind), 0.0),
             }
-            for (table, index, kind), consumed in sorted(found.consumed.items())
+            for (table, index, kind), consumed in sorted(counters.consumed.items())
         ],
     }

@@ -1,7 +1,7 @@
-"""Moves from SQL: what `partita migrate` tells of a folder, and its commands, started from a page.
+"""Moves from SQL on the console: the status of a folder, and commands of `partita migrate`.
 
-They run in processes of their own, as from a terminal: they outlive a page that is closed, and what
-they have done is in the folder. Only the commands and options below can be given.
+Commands run in processes of their own, as they would from a terminal, so they survive when the page
+is closed, and their progress is in the folder. Only the commands and options below can be run.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ FLAGS: Final = {
     "rollback": {"WritersStopped": "--writers-stopped"},
     "finish": {"GiveUp": "--give-up"},
 }
-"""The commands of a move, and what can be asked of each besides a dry run."""
-NAMED_FIRST: Final = frozenset(("cutover", "rollback", "finish"))
-"""Which side is written to changes with these: whoever starts one has to name the move."""
+"""The commands of a move, with the options of each besides `--dry-run`."""
+CONFIRMED_COMMANDS: Final = frozenset(("cutover", "rollback", "finish"))
+"""These change which side takes writes, so the user must type the name of the move first."""
 LINES_KEPT: Final = 200
 OUTPUT_BYTES_MAX: Final = 1 << 20
 STATUS_SECONDS: Final = 5.0
@@ -45,11 +45,11 @@ class RunRequest(msgspec.Struct, frozen=True):
     Options: list[str] = []
     DryRun: bool = False
     Name: str = ""
-    """Of the move, typed again."""
+    """The name of the move, which the user typed to confirm the command."""
 
 
 class MigrationRun:
-    """One command."""
+    """One run of a command, with its progress and output."""
 
     def __init__(self, number: int, command: str, *, is_dry: bool, now: float) -> None:
         self.number = number
@@ -59,10 +59,10 @@ class MigrationRun:
         self.ended_at: float | None = None
         self.code: int | None = None
         self.progress: dict[str, Any] = {}
-        self.said: deque[str] = deque(maxlen=LINES_KEPT)
+        self.messages: deque[str] = deque(maxlen=LINES_KEPT)
         self.output = b""
 
-    def shown(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         return {
             "Number": self.number,
             "Command": self.command,
@@ -71,18 +71,18 @@ class MigrationRun:
             "Ended": self.ended_at,
             "Code": self.code,
             "Progress": self.progress,
-            "Said": list(self.said),
+            "Said": list(self.messages),
             "Result": _decoded(self.output) if self.ended_at is not None else None,
         }
 
 
 class MigrationTarget(NamedTuple):
-    """Where moves go to."""
+    """The endpoint that moves write to."""
 
     endpoint: str | None
-    """Without one, the region of the environment at Amazon's."""
+    """None for Amazon DynamoDB in the region of the environment."""
     certificate: str = ""
-    """What it shows, where no authority has signed it."""
+    """The path of the endpoint's certificate, if it is self-signed."""
 
     def environment(self) -> dict[str, str]:
         if not self.certificate:
@@ -91,84 +91,90 @@ class MigrationTarget(NamedTuple):
 
 
 class MigrationFolder:
+    """The folder of one move: its status, and the command that runs in it (one at a time)."""
+
     def __init__(self, name: str, folder: Path, target: MigrationTarget, clock: Clock) -> None:
         self.name = name
         self.folder = folder
         self.run: MigrationRun | None = None
         self.lag: dict[str, Any] | None = None
-        """How far the last command that followed was behind."""
+        """How far behind its source the last command that reported a lag was."""
         self._target = target
         self._clock = clock
         self._process: asyncio.subprocess.Process | None = None
         self._watching: asyncio.Task[None] | None = None
-        self._asking = asyncio.Lock()
-        self._told: tuple[float, dict[str, Any]] = (0.0, {})
+        self._fetching = asyncio.Lock()
+        self._status: tuple[float, dict[str, Any]] = (0.0, {})
         self._refreshing: asyncio.Task[dict[str, Any]] | None = None
-        self._ended = 0
-        """How many commands: what was asked for before the end of one is not true any more."""
+        self._runs_ended = 0
+        """Counts the commands that have ended: a status fetched before one ended is outdated."""
 
     async def status(self) -> dict[str, Any]:
-        """What the folder says: at once if it is known, and asked again if that is long ago."""
-        asked_at, told = self._told
-        if not told:
-            return await self._ask_status()
-        if self._clock() - asked_at >= STATUS_SECONDS and not self._asking.locked():
-            self._refreshing = asyncio.create_task(self._ask_status())
-        return told
+        """Returns the last status at once, and refreshes it in the background when it is old.
 
-    async def _ask_status(self) -> dict[str, Any]:
-        async with self._asking:
+        Each status takes a process of its own, which is too slow for every refresh of the page.
+        """
+        fetched_at, status = self._status
+        if not status:
+            return await self._fetch_status()
+        if self._clock() - fetched_at >= STATUS_SECONDS and not self._fetching.locked():
+            self._refreshing = asyncio.create_task(self._fetch_status())
+        return status
+
+    async def _fetch_status(self) -> dict[str, Any]:
+        async with self._fetching:
             while True:
-                ended = self._ended
-                told = await self._told_by("status", "--json")
-                if ended == self._ended:
+                runs_ended = self._runs_ended
+                status = await self._run_for_json("status", "--json")
+                if runs_ended == self._runs_ended:
                     break
-            self._told = (self._clock(), told)
-            return told
+            self._status = (self._clock(), status)
+            return status
 
     async def designs(self) -> list[Any]:
-        told = await self._told_by("status", "--json", "--designs")
-        found = told.get("designs")
-        return found if isinstance(found, list) else []
+        status = await self._run_for_json("status", "--json", "--designs")
+        designs = status.get("designs")
+        return designs if isinstance(designs, list) else []
 
-    async def _told_by(self, *arguments: str) -> dict[str, Any]:
-        process = await self._started(arguments)
+    async def _run_for_json(self, *arguments: str) -> dict[str, Any]:
+        process = await self._start_process(arguments)
         output, errors = await process.communicate()
         if process.returncode:
             raise PartitaError(_sentence(errors) or f"{self.folder} cannot be read.")
         return _decoded(output) or {}
 
-    async def start(self, asked: RunRequest, credentials: Credentials | None = None) -> int:
-        """`credentials` are those of whoever starts it, where the target asks for some.
+    async def start(self, request: RunRequest, credentials: Credentials | None = None) -> int:
+        """Starts a command and returns the number of the run.
 
-        Answers the number of the run.
+        `credentials` are those of the user, if the target requires signed requests.
         """
-        if asked.Command not in FLAGS:
-            raise PartitaError(f"The console does not start {asked.Command}.")
+        if request.Command not in FLAGS:
+            raise PartitaError(f"The console cannot start {request.Command}.")
         before = self.run
         if before is not None and before.ended_at is None:
-            raise PartitaError(f"{self.name} is at work: wait for it or stop it.")
-        if asked.Command in NAMED_FIRST and not asked.DryRun and asked.Name != self.name:
-            raise PartitaError(f"Type {self.name} to confirm {asked.Command}.")
-        flags = FLAGS[asked.Command]
-        if unknown := [one for one in asked.Options if one not in flags]:
-            raise PartitaError(f"{asked.Command} has no option {unknown[0]}.")
-        arguments = [asked.Command, "--json", *(flags[one] for one in asked.Options)]
-        if asked.DryRun:
+            raise PartitaError(f"{self.name} is running a command: wait for it or stop it.")
+        is_confirmed = request.DryRun or request.Name == self.name
+        if request.Command in CONFIRMED_COMMANDS and not is_confirmed:
+            raise PartitaError(f"Type {self.name} to confirm {request.Command}.")
+        flags = FLAGS[request.Command]
+        if unknown := [option for option in request.Options if option not in flags]:
+            raise PartitaError(f"{request.Command} has no option {unknown[0]}.")
+        arguments = [request.Command, "--json", *(flags[option] for option in request.Options)]
+        if request.DryRun:
             arguments.append("--dry-run")
         if self._target.endpoint is not None:
             arguments += ["--endpoint", self._target.endpoint]
         number = 1 if before is None else before.number + 1
-        self.run = MigrationRun(number, asked.Command, is_dry=asked.DryRun, now=self._clock())
+        self.run = MigrationRun(number, request.Command, is_dry=request.DryRun, now=self._clock())
         try:
-            self._process = await self._started(arguments, credentials)
+            self._process = await self._start_process(arguments, credentials)
         except OSError as error:
             self.run = before
-            raise PartitaError(f"{asked.Command} could not be started: {error}.") from error
+            raise PartitaError(f"{request.Command} could not be started: {error}.") from error
         self._watching = asyncio.create_task(self._watch(self._process, self.run))
         return number
 
-    async def _started(
+    async def _start_process(
         self, arguments: Sequence[str], credentials: Credentials | None = None
     ) -> asyncio.subprocess.Process:
         return await asyncio.create_subprocess_exec(
@@ -199,15 +205,15 @@ class MigrationFolder:
             bytes_ = result.get("lag_bytes")
             self.lag = {"Seconds": result["lag_seconds"], "Bytes": bytes_, "At": run.ended_at}
         self._process = None
-        self._ended += 1
-        self._told = (0.0, {})
+        self._runs_ended += 1
+        self._status = (0.0, {})
 
     def stop(self) -> None:
-        """As Ctrl-C does: it goes on where it was when it is started again."""
+        """Interrupts the command like Ctrl-C; started again, it continues where it stopped."""
         process = self._process
         if process is not None:
             process.send_signal(signal.SIGINT)
-            # Where Ctrl-C is ignored, as in the background of a shell, it is told otherwise.
+            # Processes that a shell starts in the background ignore SIGINT; SIGTERM follows.
             asyncio.get_running_loop().call_later(PATIENCE_SECONDS, self._end, process)
 
     def _end(self, process: asyncio.subprocess.Process) -> None:
@@ -238,7 +244,7 @@ class MigrationFolders:
         return self._moves[name]
 
     async def close(self) -> None:
-        await asyncio.gather(*(one.close() for one in self._moves.values()))
+        await asyncio.gather(*(move.close() for move in self._moves.values()))
 
 
 def _environment(credentials: Credentials | None) -> dict[str, str]:
@@ -254,20 +260,20 @@ def _environment(credentials: Credentials | None) -> dict[str, str]:
 
 def _free(name: str, taken: dict[str, MigrationFolder]) -> str:
     number = 2
-    wanted = name
-    while wanted in taken:
-        wanted, number = f"{name}-{number}", number + 1
-    return wanted
+    candidate = name
+    while candidate in taken:
+        candidate, number = f"{name}-{number}", number + 1
+    return candidate
 
 
 def _note(run: MigrationRun, line: str) -> None:
-    """A line of progress, or something that is said."""
+    """Notes a line of stderr: progress such as "3\t10\tloading orders", or a message."""
     done, _, rest = line.partition("\t")
     total, _, description = rest.partition("\t")
     if done.isdigit() and total.isdigit():
         run.progress = {"What": description, "Done": int(done), "Total": int(total)}
     elif line:
-        run.said.append(line)
+        run.messages.append(line)
 
 
 async def _all(stream: asyncio.StreamReader) -> bytes:
@@ -280,10 +286,10 @@ async def _all(stream: asyncio.StreamReader) -> bytes:
 
 def _decoded(output: bytes) -> dict[str, Any] | None:
     try:
-        found = msgspec.json.decode(output)
+        decoded = msgspec.json.decode(output)
     except msgspec.DecodeError:
         return None
-    return found if isinstance(found, dict) else None
+    return decoded if isinstance(decoded, dict) else None
 
 
 def _sentence(errors: bytes) -> str:

@@ -1,4 +1,4 @@
-"""Which requests change nothing: those that a read-only console passes on."""
+"""The requests that change nothing, which a read-only console forwards."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ READS = {
 
 
 def only_reads(service: str, operation: str, body: bytes) -> bool:
-    """Whether a request leaves everything as it is; statements of PartiQL say so themselves."""
+    """True when a request changes nothing; for PartiQL, when all its statements are SELECTs."""
     if operation in READS.get(service, ()):
         return True
     if service != "dynamodb" or operation not in _STATEMENTS:
@@ -66,20 +66,20 @@ def _is_select(statement: str) -> bool:
     return statement.split(None, 1)[:1] != [] and statement.split(None, 1)[0].upper() == "SELECT"
 
 
-def _one(request: Any) -> list[str]:
+def _single(request: Any) -> list[str]:
     return [request["Statement"]]
 
 
 def _batch(request: Any) -> list[str]:
-    return [one["Statement"] for one in request["Statements"]]
+    return [statement["Statement"] for statement in request["Statements"]]
 
 
 def _transaction(request: Any) -> list[str]:
-    return [one["Statement"] for one in request["TransactStatements"]]
+    return [statement["Statement"] for statement in request["TransactStatements"]]
 
 
 _STATEMENTS = {
-    "ExecuteStatement": _one,
+    "ExecuteStatement": _single,
     "BatchExecuteStatement": _batch,
     "ExecuteTransaction": _transaction,
 }

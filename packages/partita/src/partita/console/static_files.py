@@ -1,7 +1,7 @@
-"""The files of the pages, read once, with what a browser is told about them.
+"""The static files of the console, read once at the start, with their response headers.
 
-Nothing is loaded from elsewhere, nothing in a page is run that is not one of these files, and no
-other site may show the page in a frame.
+The content security policy lets a page load and run only these files: nothing from elsewhere, no
+inline script, and no other site may show a page in a frame.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ class StaticFiles:
         self._responses[SHEET.name] = _response(SHEET)
 
     async def index(self, request: WebRequest) -> WebResponse:
-        return self._found(INDEX, request)
+        return self._respond(INDEX, request)
 
     async def file(self, request: WebRequest) -> WebResponse:
-        return self._found("/".join(request.parameters.values()), request)
+        return self._respond("/".join(request.parameters.values()), request)
 
-    def _found(self, name: str, request: WebRequest) -> WebResponse:
+    def _respond(self, name: str, request: WebRequest) -> WebResponse:
         response = self._responses.get(name)
         if response is None or response.headers is None:
             return problem(404, f"The console has no file {name}.")

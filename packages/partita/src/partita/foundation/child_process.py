@@ -135,20 +135,20 @@ def framed(content: bytes) -> bytes:
 
 
 def take_frame(received: bytearray) -> bytes | None:
-    """Remove the first frame from what was received; None while it is incomplete."""
+    """Removes the first frame from the received bytes; returns None while it is incomplete."""
     if len(received) < LENGTH.size:
         return None
     end = LENGTH.size + LENGTH.unpack_from(received)[0]
     if len(received) < end:
         return None
     content = bytes(received[LENGTH.size : end])
-    # Cheap: a bytearray drops its beginning without moving the rest.
+    # This is cheap: a bytearray drops its beginning without moving the rest.
     del received[:end]
     return content
 
 
 async def read_frame(reader: asyncio.StreamReader) -> bytes | None:
-    """The next frame; None when the other side has closed the connection."""
+    """Returns the next frame, or None when the other side has closed the connection."""
     try:
         head = await reader.readexactly(LENGTH.size)
         return await reader.readexactly(LENGTH.unpack(head)[0])
@@ -157,7 +157,7 @@ async def read_frame(reader: asyncio.StreamReader) -> bytes | None:
 
 
 def receive_frame(connection: BinaryIO) -> bytes | None:
-    """The same for a blocking pipe, or for a socket's file."""
+    """Like `read_frame`, for a blocking pipe or the file object of a socket."""
     head = connection.read(LENGTH.size)
     if len(head) < LENGTH.size:
         return None

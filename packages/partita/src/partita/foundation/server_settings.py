@@ -1,6 +1,6 @@
-"""The one settings file, `partita.toml`: options of `serve`, functions and what calls them.
+"""The settings file, `partita.toml`: options of `serve`, functions, and triggers and schedules.
 
-Options of the command line go before environment variables, and these before the file.
+Options of the command line override environment variables, which override the file.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from partita.errors import PartitaError
 FOR_EVER = -1
 
 Role = Annotated[str, Meta(pattern=r"^[\w+=,.@-]{1,64}$")]
-"""The name of a role that trusts lambda.amazonaws.com; it counts where requests must be signed."""
+"""The name of a role that trusts lambda.amazonaws.com; only a server with `--auth` needs it."""
 Kind = TypeVar("Kind")
 
 
 class TriggerSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A function that is called with the changes of a table or the records of a stream: an event
-    source mapping in short. Limits are those of AWS Lambda."""
+    """A function that is called with the changes of a table or the records of a stream, like an
+    event source mapping of AWS Lambda. Its limits are Lambda's."""
 
     name: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.-]{1,64}$")]
     table: str | None = None
@@ -44,29 +44,31 @@ class TriggerSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     on_failure: Annotated[str, Meta(min_length=1)] | None = None
     """A file, or an HTTP endpoint."""
     role: Role | None = None
-    """Reads the stream; also that of `function`, if it is a callable."""
+    """The role that reads the stream; also the role of `function`, if that is a callable."""
     filter_patterns: tuple[str, ...] = ()
     timeout_seconds: Annotated[float, Meta(gt=0, le=900)] = 60.0
 
 
 class FunctionSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A function that lies in a folder. Limits are those of AWS Lambda."""
+    """A function whose code is in a folder. Its limits are those of AWS Lambda."""
 
     name: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
     handler: Annotated[str, Meta(pattern=r"^[\w.]+:[\w.]+$")]
     """module:callable"""
     timeout_seconds: Annotated[float, Meta(gt=0, le=900)] = 60.0
     concurrency: Annotated[int, Meta(ge=0)] | None = None
-    """How many calls may run at once; one more is refused. Without it, calls wait their turn."""
+    """The number of calls that may run at once; others are refused. Without it, calls wait."""
     environment: dict[str, str] = {}
     role: Role | None = None
     folder: str = "."
-    """Where its module is looked for, seen from the folder of the settings."""
+    """The folder of its module, relative to the folder of the settings file."""
 
 
 class SinkSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where messages for a topic, a queue, an event bus or a bucket go: there is none of them here.
-    One of file, url, function and stream says it."""
+    """A replacement for an SNS topic, SQS queue, event bus or S3 bucket, which this server lacks.
+
+    Exactly one of `file`, `url`, `function` and `stream` receives the messages.
+    """
 
     arn: Annotated[str, Meta(pattern=r"^arn:aws[\w-]*:(sns|sqs|events|s3):")]
     file: Annotated[str, Meta(min_length=1)] | None = None
@@ -78,31 +80,31 @@ class SinkSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class StandInSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A function that does a workflow's tasks in place of a service that this server lacks."""
+    """A function that a workflow's tasks call in place of a service that this server lacks."""
 
     resource: Annotated[str, Meta(pattern=r"^[\w-]+:[\w:.-]*\*?$")]
-    """Such as aws-sdk:polly:synthesizeSpeech, or aws-sdk:rekognition:* for all of a service"""
+    """For example aws-sdk:polly:synthesizeSpeech, or aws-sdk:rekognition:* for a whole service."""
     function: str
 
 
 class JobSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A function that is a job of a service which runs jobs, or a model of Bedrock."""
+    """A function that takes the place of a job (Batch, ECS, Glue, ...) or of a Bedrock model."""
 
     service: Literal["batch", "bedrock", "codebuild", "ecs", "glue"]
     name: Annotated[str, Meta(min_length=1)]
-    """Of the job definition, model, project, task definition or job."""
+    """The name of the job definition, model, project, task definition or job."""
     function: str
 
 
 class BucketSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A folder that stands for a bucket in workflows; its files are the objects."""
+    """A folder that workflows use as an S3 bucket; its files are the objects."""
 
     name: Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$")]
     folder: Annotated[str, Meta(min_length=1)]
 
 
 class ScheduleSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A schedule that calls a function or starts a machine."""
+    """A schedule that calls a function or starts a state machine."""
 
     name: Annotated[str, Meta(pattern=r"^[0-9A-Za-z_.-]{1,64}$")]
     expression: str
@@ -116,12 +118,12 @@ class ScheduleSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
 
 class WorkflowSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     time_scale: Annotated[float, Meta(gt=0)] = 1.0
-    """How many seconds of a machine pass in one second, so that tests need not wait."""
+    """The seconds that pass in a state machine per real second, so that tests need not wait."""
 
 
 class ServerSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     serve: dict[str, Any] = {}
-    """By the names of the options of `partita serve`."""
+    """Values by the names of the options of `partita serve`."""
     capacity: dict[str, Any] = {}
     """`[[capacity.schedule]]`, which `database/capacity/scaling/capacity_schedules.py` reads."""
     triggers: tuple[TriggerSettings, ...] = ()
@@ -144,14 +146,14 @@ def load(path: Path) -> ServerSettings:
 
 
 def read(path: Path, kind: type[Kind]) -> Kind:
-    """A file of settings in that form; mistakes are reported in a sentence."""
+    """Reads a TOML file into `kind`; reports a mistake in one sentence."""
     try:
         with path.open("rb") as file:
             return msgspec.convert(tomllib.load(file), kind)
     except OSError as error:
         raise PartitaError(f"Cannot read the settings in {path}: {error.strerror}.") from error
     except (tomllib.TOMLDecodeError, msgspec.ValidationError, UnicodeDecodeError) as error:
-        raise PartitaError(f"The settings in {path} are wrong: {error}.") from error
+        raise PartitaError(f"The settings in {path} are invalid: {error}.") from error
 
 
 def _check_triggers(path: Path, triggers: tuple[TriggerSettings, ...]) -> None:

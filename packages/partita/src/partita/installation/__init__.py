@@ -1,3 +1,3 @@
-"""The installation: compiled modules, optional packages, and the partner packages of this
-repository.
+"""The parts of an installation: compiled modules, optional packages, and the partner packages of
+this repository.
 """

@@ -1,1 +1,1 @@
-"""What follows changes and events: Kinesis's API over the event log, and triggers."""
+"""The API of Kinesis Data Streams, over the event log of the database."""

@@ -1,4 +1,4 @@
-"""Which function answers which operation of Kinesis."""
+"""The function for each operation of Kinesis."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ from partita.streams.kinesis_resources import (
     stream_name,
     stream_phrase,
 )
-from partita.streams.kinesis_shards import grown
+from partita.streams.kinesis_shards import split_hot_shards
 from partita.streams.kinesis_streams import described_hash_keys
 
 INVALID_ITERATOR = "Invalid ShardIterator."
@@ -80,7 +80,7 @@ def put_record(context: WriteContext, request: Request) -> bytes:
     record = _new_record(stream, request, _record_bytes(request), "data")
     _check_ordering(service, stream, request)
     _refuse_dry_run(request)
-    stream, [refusal] = _paid(context, stream, [record], [_record_bytes(request)])
+    stream, [refusal] = _charge(context, stream, [record], [_record_bytes(request)])
     if refusal is not None:
         raise ProvisionedThroughputExceededException(refusal)
     [receipt] = append_records(context.write_batch, stream, [record])
@@ -97,21 +97,23 @@ def put_records(context: WriteContext, request: Request) -> bytes:
     if sum(sizes) > PUT_RECORDS_BYTES_MAX:
         raise InvalidArgumentException(RECORDS_TOO_LARGE)
     _refuse_dry_run(request)
-    stream, refusals = _paid(context, stream, records, sizes)
-    paid = [record for record, refusal in zip(records, refusals, strict=True) if refusal is None]
-    receipts = map(_RECEIPT.__mod__, append_records(context.write_batch, stream, paid))
-    answers = (next(receipts) if refusal is None else _failed(refusal) for refusal in refusals)
-    failed = len(records) - len(paid)
-    return b'{"FailedRecordCount":%d,"Records":[%b]}' % (failed, b",".join(answers))
+    stream, refusals = _charge(context, stream, records, sizes)
+    admitted = [
+        record for record, refusal in zip(records, refusals, strict=True) if refusal is None
+    ]
+    receipts = map(_RECEIPT.__mod__, append_records(context.write_batch, stream, admitted))
+    results = (next(receipts) if refusal is None else _failed(refusal) for refusal in refusals)
+    failed = len(records) - len(admitted)
+    return b'{"FailedRecordCount":%d,"Records":[%b]}' % (failed, b",".join(results))
 
 
-def _paid(
+def _charge(
     context: WriteContext, stream: EventStream, records: list[NewRecord], sizes: list[int]
 ) -> tuple[EventStream, list[str | None]]:
-    """Why records are more than their shards take in this second; None for those that are not.
+    """Charges records to the throughput of their shards.
 
-    A stream on demand grows before that: its hot shards are split, and it is returned as it is
-    then.
+    Returns for each record why it is refused, or None. In an on-demand stream, hot shards are split
+    before their limit is reached; the stream is returned with its new shards.
     """
     service = context.service
     if not service.ledger.is_enforced:
@@ -121,11 +123,11 @@ def _paid(
     for record, size in zip(records, sizes, strict=True):
         shard = shard_for(stream, record)
         meter = service.throughput.meter(stream.number, shard.number)
-        is_paid = meter.take_record(size, now)
-        refusals.append(None if is_paid else _rate_exceeded(service, stream, shard))
+        is_admitted = meter.take_record(size, now)
+        refusals.append(None if is_admitted else _rate_exceeded(service, stream, shard))
         if stream.mode == ON_DEMAND and meter.is_hot():
             hot[shard.number] = shard
-    return grown(context, stream, list(hot.values())) if hot else stream, refusals
+    return split_hot_shards(context, stream, list(hot.values())) if hot else stream, refusals
 
 
 def _rate_exceeded(service: DatabaseService, stream: EventStream, shard: EventShard) -> str:
@@ -152,7 +154,7 @@ def _new_record(stream: EventStream, entry: Request, size: int, path: str) -> Ne
 
 
 def _record_bytes(entry: Request) -> int:
-    """The key and the data, which is base64 that was checked before."""
+    """Returns the size of the key and the data; the data is base64 that was validated before."""
     data: str = entry["Data"]
     return len(entry["PartitionKey"].encode()) + len(data) // 4 * 3 - data.count("=")
 
@@ -170,7 +172,10 @@ def _too_large(stream: EventStream, entry: Request, size: int, path: str) -> Dyn
 
 
 def _check_ordering(service: DatabaseService, stream: EventStream, request: Request) -> None:
-    """Records are in the order in which they come; the number need only be one of the past."""
+    """Checks that SequenceNumberForOrdering is not in the future.
+
+    It needs no other effect, because records are stored in the order in which they arrive.
+    """
     number = request.get("SequenceNumberForOrdering")
     if number is None:
         return
@@ -193,7 +198,7 @@ def _refuse_dry_run(request: Request) -> None:
 
 
 class ShardPosition(NamedTuple):
-    """Where an iterator stands: before the record with a sequence number."""
+    """The position of an iterator: before the record with a sequence number."""
 
     stream_number: int
     shard_number: int
@@ -213,20 +218,20 @@ def get_shard_iterator(context: ReadContext, request: Request) -> bytes:
     if shard is None:
         raise _no_shard(service, stream.name, number)
     kind = request["ShardIteratorType"]
-    if (number_given := "StartingSequenceNumber" in request) != kind.endswith("SEQUENCE_NUMBER"):
+    if (has_number := "StartingSequenceNumber" in request) != kind.endswith("SEQUENCE_NUMBER"):
         if kind != "AT_TIMESTAMP":
-            raise InvalidArgumentException(_position_members(kind, number_given))
+            raise InvalidArgumentException(_position_members(kind, has_number))
     sequence = _START[kind](context, stream, shard, request)
     _refuse_dry_run(request)
     return answer([member("ShardIterator", _iterator(service, stream, shard, sequence))])
 
 
-def _position_members(kind: str, number_given: bool) -> str:
-    given = "and also a" if number_given else "and no"
+def _position_members(kind: str, has_number: bool) -> str:
+    phrase = "and also a" if has_number else "and no"
     return (
         "Must either specify (1) AT_SEQUENCE_NUMBER or AFTER_SEQUENCE_NUMBER and "
         "StartingSequenceNumber or (2) TRIM_HORIZON or LATEST and no StartingSequenceNumber. "
-        f"Request specified {kind} {given} StartingSequenceNumber."
+        f"Request specified {kind} {phrase} StartingSequenceNumber."
     )
 
 
@@ -247,22 +252,22 @@ def _at_sequence(
 ) -> int:
     number = request["StartingSequenceNumber"]
     parsed = parse_sequence_number(number)
-    used = (
+    invalid = (
         f"StartingSequenceNumber {number} used in GetShardIterator on shard {shard.shard_id} in "
         f"stream {stream.name} under account {context.service.account_id} is invalid"
     )
     if parsed is None:
-        raise InvalidArgumentException(f"{used}.")
+        raise InvalidArgumentException(f"{invalid}.")
     if parsed.shard != shard.number:
         raise InvalidArgumentException(
             f"Invalid StartingSequenceNumber. It encodes {shard_id(parsed.shard)}, while it was "
             f"used in a call to a shard with {shard.shard_id}"
         )
     if parsed.opened_second != int(shard.opened_at):
-        raise InvalidArgumentException(f"{used} because it did not come from this stream.")
+        raise InvalidArgumentException(f"{invalid} because it did not come from this stream.")
     is_the_end = parsed.sequence == LAST_SEQUENCE and not shard.is_open
     if not is_the_end and parsed.sequence > read_tail(context.snapshot, stream, shard).last:
-        raise InvalidArgumentException(f"{used}.")
+        raise InvalidArgumentException(f"{invalid}.")
     return parsed.sequence
 
 
@@ -275,7 +280,7 @@ def _after_sequence(
 def _at_timestamp(
     context: ReadContext, stream: EventStream, shard: EventShard, request: Request
 ) -> int:
-    """The first record of that time or later: they are in the order of time."""
+    """Finds the first record of that time or later; records are in time order."""
     if "Timestamp" not in request:
         raise InvalidArgumentException(
             "Must specify timestampInMillis parameter for iterator of type AT_TIMESTAMP. "
@@ -383,7 +388,7 @@ def _parse_iterator(iterator: str) -> ShardPosition:
 
 
 def iterator_stream(iterator: str) -> str:
-    """The stream that an iterator stands in."""
+    """Returns the name of the stream that an iterator reads."""
     return _parse_iterator(iterator).stream_name
 
 

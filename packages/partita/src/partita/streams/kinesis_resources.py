@@ -1,6 +1,6 @@
-"""Which stream a request to Kinesis names, and how one that is not there is refused.
+"""Finds the stream or shard that a Kinesis request names, and refuses requests for missing ones.
 
-Texts are those that kinesalite recorded from the service, unless noted otherwise.
+Error texts are those that kinesalite recorded from the service, unless noted otherwise.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from partita.errors import (
 )
 
 NO_BODY = b""
-"""The answer of operations that only change something."""
+"""The response of operations that return nothing."""
 NO_NAME = (
     "1 validation error detected: Value null at 'streamName' failed to satisfy constraint: "
     "Member must not be null"
@@ -37,17 +37,17 @@ def stream_arn(service: DatabaseService, name: str) -> str:
 def stream_name(request: Request) -> str:
     name: str | None = request.get("StreamName")
     if "StreamARN" in request:
-        named = name_in_arn(request["StreamARN"])
-        if name not in (None, named):
+        arn_name = name_in_arn(request["StreamARN"])
+        if name not in (None, arn_name):
             raise InvalidArgumentException(OTHER_NAME)
-        return named
+        return arn_name
     if name is None:
         raise ValidationException(NO_NAME)
     return name
 
 
 def find_stream(service: DatabaseService, name: str) -> EventStream:
-    """The stream that is described or changed, whatever its status."""
+    """Returns a stream in any status."""
     stream = service.event_streams.find(name)
     if stream is None:
         raise ResourceNotFoundException(f"{stream_phrase(service, name)} not found.")
@@ -59,7 +59,7 @@ def stream_of(service: DatabaseService, request: Request) -> EventStream:
 
 
 def active_stream(service: DatabaseService, request: Request) -> EventStream:
-    """The stream that is to be changed, which takes one change at a time."""
+    """Returns an ACTIVE stream to change: the service refuses a second change meanwhile."""
     stream = stream_of(service, request)
     status = stream.status(service.clock())
     if status != ACTIVE:
@@ -70,7 +70,7 @@ def active_stream(service: DatabaseService, request: Request) -> EventStream:
 
 
 def readable_stream(service: DatabaseService, request: Request) -> EventStream:
-    """The stream that records are put on or read from."""
+    """Returns a stream that takes and gives records; it may be UPDATING."""
     stream = stream_of(service, request)
     if stream.status(service.clock()) in (CREATING, DELETING):
         raise ResourceNotFoundException(f"{stream_phrase(service, stream.name)} not found.")
@@ -78,26 +78,26 @@ def readable_stream(service: DatabaseService, request: Request) -> EventStream:
 
 
 def stream_phrase(service: DatabaseService, name: str) -> str:
-    """How the texts of errors name a stream."""
+    """Returns the phrase with which error texts name a stream."""
     return f"Stream {name} under account {service.account_id}"
 
 
-def shard_number(service: DatabaseService, stream_name: str, given: str) -> int:
-    """The number behind a shard's name; the service takes the number alone, too."""
-    digits = f"{given}-".split("-")[1] or given
+def shard_number(service: DatabaseService, stream_name: str, name: str) -> int:
+    """Returns 7 for "shardId-000000000007"; the service also accepts "7"."""
+    digits = f"{name}-".split("-")[1] or name
     if not (digits.isascii() and digits.isdigit() and int(digits) < 1 << 31):
-        raise ResourceNotFoundException(_no_shard(service, stream_name, given))
+        raise ResourceNotFoundException(_no_shard(service, stream_name, name))
     return int(digits)
 
 
 def find_shard(service: DatabaseService, stream: EventStream, number: int) -> EventShard:
-    """The shard that is to be split or merged."""
+    """Returns the shard to split or merge."""
     shard = stream.shard(number)
     if shard is None:
         raise ResourceNotFoundException(_no_shard(service, stream.name, shard_id(number)))
     return shard
 
 
-def _no_shard(service: DatabaseService, stream_name: str, given: str) -> str:
+def _no_shard(service: DatabaseService, stream_name: str, name: str) -> str:
     account = service.account_id
-    return f"Could not find shard {given} in stream {stream_name} under account {account}."
+    return f"Could not find shard {name} in stream {stream_name} under account {account}."

@@ -1,4 +1,7 @@
-"""Which rights the operations of Kinesis need. A position in a stream is a right on that stream."""
+"""The rights that the operations of Kinesis need.
+
+Shard iterators and list tokens contain the name of their stream, and need the right on it.
+"""
 
 from __future__ import annotations
 
@@ -23,11 +26,11 @@ from partita.streams.kinesis_shards import token_stream
 ALL = "*"
 
 
-def _named(request: Request) -> str:
+def _by_name(request: Request) -> str:
     return stream_name(request)
 
 
-def _created(request: Request) -> str:
+def _by_created_name(request: Request) -> str:
     name: str = request["StreamName"]
     return name
 
@@ -36,7 +39,7 @@ def _by_iterator(request: Request) -> str:
     return iterator_stream(request["ShardIterator"])
 
 
-def _listed(request: Request) -> str:
+def _by_token_or_name(request: Request) -> str:
     return token_stream(request["NextToken"]) if "NextToken" in request else stream_name(request)
 
 
@@ -54,14 +57,14 @@ def _keys(service: DatabaseService, name: str, request: Request) -> Keys:
     return keys
 
 
-def _on_stream(operation: str, named: Callable[[Request], str] = _named) -> Rights:
+def _on_stream(operation: str, find_name: Callable[[Request], str] = _by_name) -> Rights:
     action = f"kinesis:{operation}"
 
     def rights(service: DatabaseService, request: Request) -> Sequence[RequestedRight]:
         try:
-            name = named(request)
+            name = find_name(request)
         except DynamoDBError:
-            # The operation refuses it too.
+            # The operation will refuse the request for the same reason.
             return (RequestedRight(action, stream_arn(service, ALL)),)
         keys = partial(_keys, service, name, request)
         return (RequestedRight(action, stream_arn(service, name), keys),)
@@ -76,18 +79,18 @@ def _on_all(operation: str) -> Rights:
 
 
 RIGHTS: dict[str, Rights] = {
-    KINESIS_NAMES + operation: _on_stream(operation, named)
-    for named, operations in {
-        _named: (
+    KINESIS_NAMES + operation: _on_stream(operation, find_name)
+    for find_name, operations in {
+        _by_name: (
             *("AddTagsToStream", "DecreaseStreamRetentionPeriod", "DeleteStream"),
             *("DescribeStream", "DescribeStreamSummary", "GetShardIterator"),
             *("IncreaseStreamRetentionPeriod", "ListTagsForStream", "MergeShards"),
             *("PutRecord", "PutRecords", "RemoveTagsFromStream", "SplitShard"),
             *("UpdateMaxRecordSize", "UpdateShardCount", "UpdateStreamMode"),
         ),
-        _created: ("CreateStream",),
+        _by_created_name: ("CreateStream",),
         _by_iterator: ("GetRecords",),
-        _listed: ("ListShards",),
+        _by_token_or_name: ("ListShards",),
         _by_arn: ("ListTagsForResource", "TagResource", "UntagResource"),
     }.items()
     for operation in operations

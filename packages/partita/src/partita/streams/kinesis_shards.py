@@ -44,19 +44,19 @@ from partita.streams.kinesis_streams import (
     described_shard,
     in_transition,
     page_limit,
-    shown_shards,
+    visible_shards,
 )
 
 TOKEN_OR_NAME = "Either NextToken or StreamName should be provided."
 TOKEN_ALONE = "NextToken and {} cannot be provided together."
-# Reported by clients of the service, but for StreamCreationTimestamp.
+# Reported by clients of the service, except for StreamCreationTimestamp.
 NOT_WITH_TOKEN = (
     *("StreamName", "StreamARN", "ExclusiveStartShardId", "StreamCreationTimestamp"),
     "ShardFilter",
 )
 GROWTH_SECONDS = 10.0
 ON_DEMAND_SHARDS_MAX = 200
-"""(Kinesis guide, "On-demand mode": 200 MB a second)"""
+"""From the Kinesis guide, "On-demand mode": a stream takes up to 200 MB a second."""
 FILTER_MEMBERS = {
     "AFTER_SHARD_ID": "ShardId",
     "AT_TIMESTAMP": "Timestamp",
@@ -68,7 +68,7 @@ FILTER_MEMBERS = {
 
 
 class _ShardFilter(TypedDict, total=False):
-    """A ShardFilter, in the types that clients are held to: a token may be forged."""
+    """A ShardFilter, with types that are checked when a token is decoded, which may be forged."""
 
     Type: Literal[
         "AFTER_SHARD_ID",
@@ -83,7 +83,7 @@ class _ShardFilter(TypedDict, total=False):
 
 
 class _ListShardsToken(msgspec.Struct):
-    """Where the next page of a list of shards begins."""
+    """A NextToken: where the next page of a list of shards begins."""
 
     stream: str
     number: int
@@ -94,23 +94,23 @@ class _ListShardsToken(msgspec.Struct):
 
 def list_shards(context: ReadContext, request: Request) -> bytes:
     service = context.service
-    asked, stream = _asked(service, request)
+    page_start, stream = _page_start(service, request)
     limit = page_limit(request, "MaxResults", LIST_EVENT_SHARDS_PAGE_MAX)
-    is_wanted = _filter(service, stream, asked.shard_filter)
+    passes = _filter(service, stream, page_start.shard_filter)
     shards = [
         shard
-        for shard in shown_shards(service, stream)
-        if shard.shard_id > asked.after and is_wanted(shard)
+        for shard in visible_shards(service, stream)
+        if shard.shard_id > page_start.after and passes(shard)
     ]
     page: dict[str, Any] = {"Shards": [described_shard(shard) for shard in shards[:limit]]}
     if len(shards) > limit:
-        token = replace(asked, after=shards[limit - 1].shard_id, made_at=service.clock())
+        token = replace(page_start, after=shards[limit - 1].shard_id, made_at=service.clock())
         page["NextToken"] = urlsafe_b64encode(msgspec.json.encode(token)).decode()
     return encode(page)
 
 
-def _asked(service: DatabaseService, request: Request) -> tuple[_ListShardsToken, EventStream]:
-    """What a token holds, or what it would hold for the first page."""
+def _page_start(service: DatabaseService, request: Request) -> tuple[_ListShardsToken, EventStream]:
+    """Returns the token of a request; for a request without one, a token of the first page."""
     if "NextToken" not in request:
         if "StreamName" not in request and "StreamARN" not in request:
             raise InvalidArgumentException(TOKEN_OR_NAME)
@@ -127,7 +127,7 @@ def _asked(service: DatabaseService, request: Request) -> tuple[_ListShardsToken
     token = _token(request["NextToken"])
     if service.clock() > token.made_at + EVENT_TOKEN_SECONDS:
         raise ExpiredNextTokenException(
-            f"The NextToken has expired: it is good for {EVENT_TOKEN_SECONDS} seconds."
+            f"The NextToken has expired: it is valid for {EVENT_TOKEN_SECONDS} seconds."
         )
     stream = find_stream(service, token.stream)
     if stream.number != token.number:
@@ -143,22 +143,22 @@ def _token(text: str) -> _ListShardsToken:
 
 
 def token_stream(text: str) -> str:
-    """The stream whose shards a token goes on to list."""
+    """Returns the name of the stream whose shards a token continues to list."""
     return _token(text).stream
 
 
 def _filter(
-    service: DatabaseService, stream: EventStream, asked: _ShardFilter
+    service: DatabaseService, stream: EventStream, shard_filter: _ShardFilter
 ) -> Callable[[EventShard], bool]:
-    kind = asked.get("Type", "FROM_TRIM_HORIZON")
+    kind = shard_filter.get("Type", "FROM_TRIM_HORIZON")
     needed = FILTER_MEMBERS.get(kind)
-    if needed is not None and needed not in asked:
+    if needed is not None and needed not in shard_filter:
         raise InvalidArgumentException(f"{needed} is required for a ShardFilter of type {kind}.")
     horizon = max(stream.created_at, service.clock() - stream.retention_hours * HOUR)
-    moment = asked.get("Timestamp", horizon)
+    moment = shard_filter.get("Timestamp", horizon)
     filters: dict[str, Callable[[EventShard], bool]] = {
         "FROM_TRIM_HORIZON": lambda shard: True,
-        "AFTER_SHARD_ID": lambda shard: shard.shard_id > asked["ShardId"],
+        "AFTER_SHARD_ID": lambda shard: shard.shard_id > shard_filter["ShardId"],
         "AT_LATEST": lambda shard: shard.is_open,
         "AT_TRIM_HORIZON": lambda shard: _was_open(shard, horizon),
         "AT_TIMESTAMP": lambda shard: _was_open(shard, moment),
@@ -232,7 +232,10 @@ def _too_far(direction: str, count: int, target: int) -> str:
 def _stream_and_shards(
     service: DatabaseService, request: Request, *members: str
 ) -> tuple[EventStream, list[EventShard]]:
-    """The shards that some members name; a name that no shard can have is refused first."""
+    """Returns the stream and the shards that some members name.
+
+    The service refuses a malformed shard name before it looks for the stream.
+    """
     name = stream_name(request)
     numbers = [shard_number(service, name, request[member]) for member in members]
     stream = _provisioned_stream(service, request)
@@ -256,10 +259,12 @@ def _provisioned_stream(service: DatabaseService, request: Request) -> EventStre
     return stream
 
 
-def grown(context: WriteContext, stream: EventStream, hot: list[EventShard]) -> EventStream:
-    """A stream on demand whose hot shards are split in their middle, as far as it may grow.
+def split_hot_shards(
+    context: WriteContext, stream: EventStream, hot: list[EventShard]
+) -> EventStream:
+    """Splits the hot shards of an on-demand stream in the middle, up to the limit of shards.
 
-    It does not grow again before its shards have had a while to show what they take.
+    New shards are not split again for a while, until their load is known.
     """
     now = context.service.clock()
     room = ON_DEMAND_SHARDS_MAX - len(stream.open_shards)
@@ -276,21 +281,22 @@ def grown(context: WriteContext, stream: EventStream, hot: list[EventShard]) -> 
         for shard in due:
             cut.split(shard, (shard.first_hash_key + shard.last_hash_key) // 2 + 1)
 
-    return _resharded(context, stream, split)
+    return _save_resharded(context, stream, split)
 
 
 def _reshard(
     context: WriteContext, stream: EventStream, change: Callable[[Resharding], None]
 ) -> bytes:
-    _resharded(context, stream, change)
+    _save_resharded(context, stream, change)
     return NO_BODY
 
 
-def _resharded(
+def _save_resharded(
     context: WriteContext, stream: EventStream, change: Callable[[Resharding], None]
 ) -> EventStream:
     lasts = {
-        one.number: read_tail(context.write_batch, stream, one).last for one in stream.open_shards
+        shard.number: read_tail(context.write_batch, stream, shard).last
+        for shard in stream.open_shards
     }
     cut = Resharding(stream.shards, lasts, stream.next_shard_number, context.service.clock())
     change(cut)

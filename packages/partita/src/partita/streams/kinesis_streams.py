@@ -1,5 +1,5 @@
-"""Kinesis: CreateStream, DescribeStream, DescribeStreamSummary, ListStreams, DeleteStream, and
-what changes a stream as a whole."""
+"""Kinesis: CreateStream, DescribeStream, DescribeStreamSummary, ListStreams, DeleteStream, and the
+operations that change settings of a stream."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ from partita.streams.kinesis_resources import (
 from partita.streams.kinesis_tags import check_tags
 
 INVALID_TOKEN = "Invalid NextToken."
-NOT_BUILT = "{} is not supported."
+NOT_SUPPORTED = "{} is not supported."
 SHARD_COUNT_NEEDED = "ShardCount is required for a stream in PROVISIONED mode."
-# A bound that the service's description does not have.
+# The service's description does not contain this bound.
 HOURS_NEEDED = (
     "1 validation error detected: Value '{}' at 'retentionPeriodHours' failed to satisfy "
     "constraint: Member must have value greater than or equal to 1"
 )
-# CloudFormation's words for it.
+# The text is CloudFormation's.
 SHARD_COUNT_NOT_TAKEN = "ShardCount is not expected when StreamMode=ON_DEMAND"
 
 
@@ -68,7 +68,7 @@ def create_stream(context: WriteContext, request: Request) -> bytes:
     service, name = context.service, request["StreamName"]
     mode = _mode(request)
     count = _shard_count(request, mode)
-    _refuse_what_is_not_built(request)
+    _refuse_unsupported_settings(request)
     tags = check_tags(service, name, {}, request.get("Tags", {}))
     if service.event_streams.find(name) is not None:
         raise ResourceInUseException(f"{stream_phrase(service, name)} already exists.")
@@ -90,7 +90,7 @@ def create_stream(context: WriteContext, request: Request) -> bytes:
 
 
 def _mode(request: Request) -> str:
-    """A request with neither a mode nor a number of shards is taken, too (seen by LocalStack)."""
+    """Returns the mode; ON_DEMAND for a request without mode and shard count, as in LocalStack."""
     default = PROVISIONED if "ShardCount" in request else ON_DEMAND
     mode: str = request.get("StreamModeDetails", {}).get("StreamMode", default)
     return mode
@@ -107,11 +107,11 @@ def _shard_count(request: Request, mode: str) -> int:
     return count
 
 
-def _refuse_what_is_not_built(request: Request) -> None:
+def _refuse_unsupported_settings(request: Request) -> None:
     if request.get("RecordDistributionStrategy", "USER_PARTITION_KEY") == "AUTO":
-        raise InvalidArgumentException(NOT_BUILT.format("RecordDistributionStrategy AUTO"))
+        raise InvalidArgumentException(NOT_SUPPORTED.format("RecordDistributionStrategy AUTO"))
     if "WarmThroughputMiBps" in request:
-        raise InvalidArgumentException(NOT_BUILT.format("WarmThroughputMiBps"))
+        raise InvalidArgumentException(NOT_SUPPORTED.format("WarmThroughputMiBps"))
 
 
 def check_shard_limit(service: DatabaseService, added: int) -> None:
@@ -146,7 +146,7 @@ def describe_stream(context: ReadContext, request: Request) -> bytes:
     stream = stream_of(service, request)
     limit = page_limit(request, "Limit", DESCRIBE_EVENT_SHARDS_PAGE_MAX)
     after = request.get("ExclusiveStartShardId", "")
-    shards = [one for one in shown_shards(service, stream) if one.shard_id > after]
+    shards = [shard for shard in visible_shards(service, stream) if shard.shard_id > after]
     description = _described(service, stream)
     description["Shards"] = [described_shard(shard) for shard in shards[:limit]]
     description["HasMoreShards"] = len(shards) > limit
@@ -182,13 +182,13 @@ def _summarized(service: DatabaseService, stream: EventStream) -> dict[str, Any]
 
 
 def page_limit(request: Request, member: str, most: int) -> int:
-    """The service takes larger limits, and answers with fewer all the same."""
+    """Returns the limit of a request, at most `most`: the service accepts larger ones silently."""
     limit: int = request.get(member, most)
     return min(limit, most)
 
 
-def shown_shards(service: DatabaseService, stream: EventStream) -> tuple[EventShard, ...]:
-    """A stream shows its shards when it is there."""
+def visible_shards(service: DatabaseService, stream: EventStream) -> tuple[EventShard, ...]:
+    """Returns the shards of a stream; a stream that is being created shows none."""
     return () if stream.status(service.clock()) == CREATING else stream.shards
 
 
@@ -196,14 +196,14 @@ def described_shard(shard: EventShard) -> dict[str, Any]:
     numbers = {"StartingSequenceNumber": starting_number(shard)}
     if not shard.is_open:
         numbers["EndingSequenceNumber"] = ending_number(shard)
-    described: dict[str, Any] = {"ShardId": shard.shard_id}
+    description: dict[str, Any] = {"ShardId": shard.shard_id}
     if shard.parent is not None:
-        described["ParentShardId"] = shard_id(shard.parent)
+        description["ParentShardId"] = shard_id(shard.parent)
     if shard.adjacent_parent is not None:
-        described["AdjacentParentShardId"] = shard_id(shard.adjacent_parent)
-    described["HashKeyRange"] = described_hash_keys(shard)
-    described["SequenceNumberRange"] = numbers
-    return described
+        description["AdjacentParentShardId"] = shard_id(shard.adjacent_parent)
+    description["HashKeyRange"] = described_hash_keys(shard)
+    description["SequenceNumberRange"] = numbers
+    return description
 
 
 def described_hash_keys(shard: EventShard) -> dict[str, str]:
@@ -263,7 +263,7 @@ def delete_stream(context: WriteContext, request: Request) -> bytes:
 
 
 def update_stream_mode(context: WriteContext, request: Request) -> bytes:
-    _refuse_what_is_not_built(request)
+    _refuse_unsupported_settings(request)
     stream = active_stream(context.service, request)
     mode = request["StreamModeDetails"]["StreamMode"]
     return _save(context, replace(stream, mode=mode), UPDATING)

@@ -1,4 +1,4 @@
-"""Kinesis: AddTagsToStream, RemoveTagsFromStream, ListTagsForStream, and the same by ARN."""
+"""Kinesis: AddTagsToStream, RemoveTagsFromStream, ListTagsForStream, and their twins by ARN."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PERCENT = (
     "Failed to {} tags {} {} because some tags contained illegal characters. The allowed "
     "characters are Unicode letters, white-spaces, '_',',','/','=','+','-','@'."
 )
-"""Which is refused all the same."""
+"""For the percent sign: the service refuses it, although the other text calls it valid."""
 
 
 def add_tags_to_stream(context: WriteContext, request: Request) -> bytes:
@@ -83,7 +83,7 @@ def _remove(context: WriteContext, stream: EventStream, keys: list[str]) -> byte
 def check_tags(
     service: DatabaseService, name: str, present: dict[str, str], added: dict[str, str]
 ) -> dict[str, str]:
-    """The tags that a stream has then."""
+    """Returns the tags of a stream after others are added."""
     _check_characters([*added, *added.values()], ("add", "to", _lower_phrase(service, name)))
     tags = present | added
     if len(tags) > EVENT_STREAM_TAGS_MAX:

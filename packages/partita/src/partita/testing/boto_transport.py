@@ -1,7 +1,7 @@
-"""boto3 without a network: botocore's requests are answered where they would be sent.
+"""boto3 without a network: a hook answers botocore's requests instead of sending them.
 
-botocore does everything else as usual: it checks parameters, signs, checks the checksum of the
-response, parses it, raises its errors and retries. boto3 is only imported when it is needed.
+botocore does everything else as usual: it validates parameters, signs, verifies the checksum of the
+response, parses it, raises errors and retries. boto3 is imported only when it is needed.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ ENVIRONMENT = {
 EVENTS = ("before-send.dynamodb", "before-send.dynamodb-streams", "before-send.kinesis")
 TARGETS = (b"DynamoDB", b"Kinesis_")
 
-# boto3's sessions are not made for several threads; its clients are.
+# boto3's sessions are not thread-safe; its clients are.
 _making = Lock()
 _responses = AwsResponses()
 
 
 class BotocoreHook:
-    """Answers the requests of those clients that it is attached to. `answer` may be exchanged."""
+    """Answers the requests of the clients that it is attached to. `answer` may be replaced."""
 
     def __init__(self, answer: Answer) -> None:
         self.answer = answer
@@ -47,22 +47,22 @@ class BotocoreHook:
             events.register_first(event, self)
 
     def __call__(self, request: Any, **event: Any) -> Any:
-        """A botocore AWSResponse to a botocore AWSPreparedRequest."""
+        """Returns a botocore AWSResponse for a botocore AWSPreparedRequest."""
         from botocore.awsrequest import AWSResponse
 
-        asked = _request(request)
-        if len(asked.body) > REQUEST_BODY_BYTES_MAX:
+        http_request = _request(request)
+        if len(http_request.body) > REQUEST_BODY_BYTES_MAX:
             response = HttpResponse(413)
         else:
-            response = self.answer(asked)
-        head, _, body = _responses.encode(response, asked).partition(b"\r\n\r\n")
+            response = self.answer(http_request)
+        head, _, body = _responses.encode(response, http_request).partition(b"\r\n\r\n")
         lines = head.decode("latin-1").split("\r\n")[1:]
         headers = dict(line.split(": ", 1) for line in lines)
         return AWSResponse(request.url, response.status, headers, _Body(body))
 
 
 class _Body:
-    """As much of urllib3's response as botocore uses."""
+    """The part of urllib3's response that botocore uses."""
 
     def __init__(self, body: bytes) -> None:
         self._body = body
@@ -75,7 +75,7 @@ def _request(prepared: Any) -> HttpRequest:
     address = urlsplit(prepared.url)
     target = f"{address.path or '/'}?{address.query}" if address.query else address.path or "/"
     headers = {name.lower().encode(): _bytes(value) for name, value in prepared.headers.items()}
-    # Nothing travels, so nothing is compressed.
+    # Compressing a response that stays in the process would only waste time.
     headers.pop(b"accept-encoding", None)
     body = prepared.body.read() if hasattr(prepared.body, "read") else prepared.body
     return HttpRequest(prepared.method.encode(), target.encode(), headers, _bytes(body or b""))
@@ -97,7 +97,7 @@ def resource(answer: Answer, **parameters: Any) -> Any:
 
 
 def exchangeable_resource(hook: BotocoreHook, **parameters: Any) -> Any:
-    """A resource whose requests its hook answers; the hook's `answer` may be exchanged."""
+    """Returns a resource whose requests the hook answers; the hook's `answer` may be replaced."""
     with _making:
         made = _shared_session().resource("dynamodb", **parameters)
     hook.attach(made.meta.client.meta.events)
@@ -105,7 +105,7 @@ def exchangeable_resource(hook: BotocoreHook, **parameters: Any) -> Any:
 
 
 def resource_at(endpoint_url: str) -> Any:
-    """A resource that sends its requests over the wire."""
+    """Returns a resource that sends its requests over the wire."""
     with _making:
         return _shared_session().resource("dynamodb", endpoint_url=endpoint_url)
 
@@ -121,10 +121,10 @@ def _new_session(**parameters: Any) -> Any:
     boto3 = _boto3()
     import botocore.session
 
-    below = botocore.session.get_session()
-    below.register_component("data_loader", _loader())
+    botocore_session = botocore.session.get_session()
+    botocore_session.register_component("data_loader", _loader())
     return boto3.Session(
-        botocore_session=below, **{"region_name": REGION, **CREDENTIALS, **parameters}
+        botocore_session=botocore_session, **{"region_name": REGION, **CREDENTIALS, **parameters}
     )
 
 
@@ -135,7 +135,7 @@ def _shared_session() -> Any:
 
 @cache
 def _loader() -> Any:
-    """One for all sessions: it keeps the service descriptions, which take long to read."""
+    """Returns a loader for all sessions: it caches service descriptions, which are slow to read."""
     from botocore.loaders import create_loader
 
     return create_loader()
@@ -149,7 +149,7 @@ def _boto3() -> Any:
 
 @contextmanager
 def intercepted(answer: Answer) -> Iterator[None]:
-    """Answer the DynamoDB and Kinesis requests of every botocore client, whoever made it."""
+    """Answers the DynamoDB and Kinesis requests of every botocore client in this process."""
     from unittest.mock import patch
 
     from botocore.httpsession import URLLib3Session
@@ -172,7 +172,7 @@ def intercepted(answer: Answer) -> Iterator[None]:
 
 @contextmanager
 def _default_session_apart() -> Iterator[None]:
-    """Whoever calls `boto3.client` gets the credentials of the test, and keeps none of them."""
+    """Gives `boto3.client` a new default session meanwhile, with the credentials of the test."""
     try:
         import boto3
     except ImportError:

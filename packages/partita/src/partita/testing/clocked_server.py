@@ -1,7 +1,7 @@
-"""A server whose time stands still until it is moved: `python -m partita.testing.clocked_server`.
+"""A server whose clock moves only on request: `python -m partita.testing.clocked_server`.
 
-It says where it listens, then moves its clock by as many seconds as each line of its input says,
-and says so. What takes hours of the database's time takes as long as the requests in it.
+It prints its URL. For each line of its input it advances its clock by that many seconds and prints
+"moved". So a test of hours of the database's time takes only as long as its requests.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ def main() -> None:
     (capacity,) = sys.argv[1:] or ("enforce",)
     with database(capacity=capacity) as served, in_thread(served, "127.0.0.1", 0) as url:
         served.clock.set(system_clock())
-        _say(url)
+        _print(url)
         for line in sys.stdin:
             served.clock.advance(seconds=float(line))
-            _say("moved")
+            _print("moved")
 
 
-def _say(line: str) -> None:
+def _print(line: str) -> None:
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
 

@@ -1,6 +1,6 @@
-"""The ways to a database, as context managers: over a port, in process, or under every client.
+"""Context managers that serve a database: on a port, in process, or to all clients of the process.
 
-Each makes a new database unless it is given one.
+Each creates a new database unless it is passed one.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ def server(
     port: int = 0,
     allowed_origins: Sequence[str] = (),
 ) -> Iterator[str]:
-    """Serve on a port, a free one by default, in a thread of its own; gives the endpoint's URL.
+    """Serve on a port, by default a free one, in a thread; yields the endpoint's URL.
 
-    Like every server, it looks once a second for what has expired. Pages of the allowed origins
-    may use it from a browser.
+    Like every server, it looks for expired items once a second. Pages of the allowed origins may
+    use it from a browser.
     """
     with (
-        _given_or_new(database) as served,
+        _existing_or_new(database) as served,
         listener_thread.in_thread(served, host, port, allowed_origins) as url,
     ):
         yield url
@@ -36,21 +36,21 @@ def server(
 
 @contextmanager
 def in_process(database: Database | None = None) -> Iterator[Any]:
-    """A boto3 session whose DynamoDB clients and resources call the database, without a port."""
-    with _given_or_new(database) as called:
-        yield called.session()
+    """Yields a boto3 session whose DynamoDB clients and resources call the database directly."""
+    with _existing_or_new(database) as target:
+        yield target.session()
 
 
 @contextmanager
 def intercept(database: Database | None = None) -> Iterator[Database]:
-    """Every DynamoDB client of this process calls the database, also those made before.
+    """Make every DynamoDB client of this process call the database, even clients created before.
 
-    Also a decorator: `@intercept()`. Meanwhile the environment has made-up credentials, and a
-    region if it had none; requests to other services are sent as usual.
+    It is also a decorator: `@intercept()`. Meanwhile the environment has dummy credentials, and a
+    region unless one was set. Requests to other services are sent as usual.
     """
-    with _given_or_new(database) as called, boto_transport.intercepted(called.answer):
-        yield called
+    with _existing_or_new(database) as target, boto_transport.intercepted(target.answer):
+        yield target
 
 
-def _given_or_new(database: Database | None) -> Any:
+def _existing_or_new(database: Database | None) -> Any:
     return new_database() if database is None else nullcontext(database)

@@ -1,7 +1,7 @@
-"""Fault injection: the n-th call of an operation, or a seeded share of its calls, is refused.
+"""Fault injection: the n-th call of an operation, or a seeded share of its calls, fails.
 
-A fault strikes after the request was found valid, where the service would throttle or fail, and
-before anything is changed. A conflict is the real one: the operation finds its items held by
+A fault strikes where the service would throttle or fail: after the request has been validated, and
+before anything is changed. A conflict runs the real code, which finds that the items are held by
 another transaction.
 """
 
@@ -41,7 +41,7 @@ ON_ITEMS = (
 
 @dataclass(slots=True)
 class Fault:
-    """One injected fault. `hits` says how often it has struck."""
+    """One injected fault. `hits` counts the calls that it has struck."""
 
     operation: str
     nth: int | None
@@ -52,7 +52,7 @@ class Fault:
     hits: int = 0
 
     def strikes(self) -> bool:
-        """Count a call, and whether it is hit."""
+        """Counts a call; returns True if it is to fail."""
         self.calls += 1
         if self.nth is not None:
             is_hit = self.calls == self.nth
@@ -64,7 +64,7 @@ class Fault:
 
 @dataclass(slots=True)
 class Faults:
-    """What is injected. Of each fault, `nth` is counted from when it was ordered; without `nth` and
+    """The faults of a database. `nth` counts calls since the fault was ordered. Without `nth` and
     `share`, every call is hit until `clear`."""
 
     seed: int = 0
@@ -73,7 +73,7 @@ class Faults:
     def throttle(
         self, operation: str, *, nth: int | None = None, share: float | None = None
     ) -> Fault:
-        """ProvisionedThroughputExceededException; of operations on tables, ThrottlingException."""
+        """Raise ProvisionedThroughputExceededException or ThrottlingException."""
         if operation in ON_ITEMS:
             refusal = _refuse_with(ProvisionedThroughputExceededException, TABLE_EXCEEDED)
         else:
@@ -81,18 +81,21 @@ class Faults:
         return self._order("throttle", operation, nth, share, refusal)
 
     def fail(self, operation: str, *, nth: int | None = None, share: float | None = None) -> Fault:
-        """InternalServerError, status 500, and nothing was done."""
+        """Raise InternalServerError (status 500); nothing is changed."""
         refusal = _refuse_with(InternalServerError, "Internal server error")
         return self._order("fail", operation, nth, share, refusal)
 
     def conflict(
         self, operation: str, *, nth: int | None = None, share: float | None = None
     ) -> Fault:
-        """Every item of the call is part of another transaction: a TransactionConflictException,
-        or a TransactionCanceledException whose reasons are TransactionConflict."""
+        """Let the call find that all its items are part of another transaction.
+
+        It raises TransactionConflictException, or for a transaction TransactionCanceledException
+        with TransactionConflict as the reasons.
+        """
         if operation not in CONFLICTING:
             raise ValueError(
-                f"{operation} does not conflict with transactions; {', '.join(CONFLICTING)} do."
+                f"{operation} cannot conflict with transactions; only {', '.join(CONFLICTING)} can."
             )
         return self._order("conflict", operation, nth, share, _conflicting)
 
@@ -119,17 +122,18 @@ class Faults:
             raise ValueError("The first call is nth=1.")
         if share is not None and not 0 <= share <= 1:
             raise ValueError("A share is between 0 and 1.")
-        # One of its own, so that one fault does not change which calls another hits.
+        # Each fault has its own generator, so that it does not change which calls others hit.
         random = Random(f"{self.seed} {kind} {operation}")
         fault = Fault(operation, nth, share, random, inject)
         self._orders.append(fault)
         return fault
 
     def injected(self, operation: str, handler: Handler) -> Handler:
-        """The handler for this call: its own, or what the first fault that strikes makes of it."""
-        concerned = [fault for fault in self._orders if fault.operation == operation]
-        struck = [fault for fault in concerned if fault.strikes()]
-        return struck[0].inject(handler) if struck else handler
+        """Returns the handler for this call, changed by the first fault that strikes, if any."""
+        # All faults of the operation must count the call, so this does not stop at the first.
+        of_operation = [fault for fault in self._orders if fault.operation == operation]
+        striking = [fault for fault in of_operation if fault.strikes()]
+        return striking[0].inject(handler) if striking else handler
 
 
 def _refuse_with(kind: type[DynamoDBError], message: str) -> Callable[[Handler], Handler]:
@@ -142,8 +146,8 @@ def _refuse_with(kind: type[DynamoDBError], message: str) -> Callable[[Handler],
 def _conflicting(handler: Handler) -> Handler:
     def conflict(context: ReadContext | WriteContext, request: Request) -> bytes:
         if isinstance(context, ReadContext):
-            held = ReadContext(context.service, context.snapshot, _always, context.refusals)
-            return handler(held, request)
+            all_held = ReadContext(context.service, context.snapshot, _always, context.refusals)
+            return handler(all_held, request)
         batch, refusals = context.write_batch, context.refusals
         return handler(WriteContext(context.service, batch, refusals, _always), request)
 

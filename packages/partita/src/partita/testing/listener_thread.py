@@ -1,4 +1,4 @@
-"""A listener in a thread of this process, in front of an embedded database."""
+"""An HTTP listener in a thread of this process, in front of a private database."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ async def _serve(
     try:
         chosen = await listener.start(host, port)
     except Exception as error:
-        # Whatever it was, the one who waits for the start must know.
+        # Any error must reach the thread that waits for the start, or it would wait forever.
         started.set_exception(error)
         return
     stop = asyncio.Event()

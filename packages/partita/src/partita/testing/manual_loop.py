@@ -1,7 +1,6 @@
-"""An event loop without a thread: it runs only while somebody waits for it.
+"""An event loop without a thread: it runs only while a caller waits for it.
 
-So a database needs no thread of its own to answer, and its background work is over when an answer
-is given.
+So a database needs no thread of its own, and its background work is done when a request returns.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ class ManualLoop:
         self._timers: list[Callback] = []
 
     def call_soon(self, callback: Callback) -> None:
-        """From any thread."""
+        """Queues a callback; may be called from any thread."""
         self._ready.put(callback)
 
     def call_later(self, seconds: float, callback: Callback) -> None:
-        """At the next `fire_timers`, however long that takes."""
+        """Queues a callback for the next `fire_timers`; the time is ignored."""
         self._timers.append(callback)
 
     def fire_timers(self) -> None:

@@ -1,8 +1,8 @@
-"""A private database in memory, called in process: no port, no thread to wait for.
+"""A private database in memory, called in process, without a port or a thread to wait for.
 
-Requests of several threads are answered one after the other. When an answer is given, the
-background work that it started is done: a new index is filled, a deleted table's data is gone.
-Only what the clock brings about waits for `settle`.
+Requests of several threads are answered one after the other. Each request returns after the
+background work that it caused: a new index is backfilled, a deleted table's data is removed. Only
+work that depends on the time, such as expiry, waits for `settle`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from partita.testing.virtual_clock import VirtualClock
 
 
 class Database:
-    """What `database()` gives. Close it, or use it as a context manager."""
+    """A database that `database()` creates. Close it, or use it as a context manager."""
 
     def __init__(
         self,
@@ -86,21 +86,21 @@ class Database:
     # For tests.
 
     def client(self, **parameters: Any) -> Any:
-        """A boto3 client of this database; parameters as those of `boto3.client`."""
+        """Return a boto3 client of this database; it takes the parameters of `boto3.client`."""
         return boto_transport.client(self.answer, **parameters)
 
     def resource(self, **parameters: Any) -> Any:
-        """A boto3 resource of this database; parameters as those of `boto3.resource`."""
+        """Return a boto3 resource of this database; it takes the parameters of `boto3.resource`."""
         return boto_transport.resource(self.answer, **parameters)
 
     def session(self, **parameters: Any) -> Any:
-        """A boto3 session: all DynamoDB and Kinesis clients made from it use this database."""
+        """Return a boto3 session whose DynamoDB and Kinesis clients use this database."""
         return boto_transport.session(self.answer, **parameters)
 
     def branch(self) -> Database:
-        """An independent database that begins with what this one holds, at its time.
+        """Return an independent database that starts with the contents and the time of this one.
 
-        Items are not copied. Changes, clock and faults of the two are their own from here on.
+        Items are not copied. From here on, each has its own changes, clock and faults.
         """
         with self._lock:
             self._check_open()
@@ -114,14 +114,14 @@ class Database:
         return branch
 
     def settle(self) -> None:
-        """Do what is due by the clock: delete expired items, forget old client tokens."""
+        """Do the work that is due by the clock: delete expired items, forget old client tokens."""
         with self._lock:
             self._check_open()
             self._loop.fire_timers()
             self._run_background_work()
 
     def close(self) -> None:
-        """Also closes the branches that are still open."""
+        """Close the database, and its branches that are still open."""
         for branch in list(self._branches):
             branch.close()
         with self._lock:
@@ -143,41 +143,45 @@ class Database:
     ) -> None:
         self.close()
 
-    # For those who send requests.
+    # For transports and the dispatcher.
 
     def answer(self, request: HttpRequest) -> HttpResponse:
-        """The answer to a complete request, from any thread."""
+        """Returns the response to a complete request; may be called from any thread."""
         with self._lock:
             self._check_open()
             if self.faults.is_any_ordered:
-                # A fault strikes where an operation is called, and counts its calls.
+                # Faults count calls of operations, and a cached response would not be one.
                 self._operations.clear_response_caches()
-            answers: list[HttpResponse] = []
-            self._dispatcher.handle(request, answers.append)
-            self._loop.run_until(answers.__len__)
+            responses: list[HttpResponse] = []
+            self._dispatcher.handle(request, responses.append)
+            self._loop.run_until(responses.__len__)
             self._run_background_work()
-        return answers[0]
+        return responses[0]
 
     @property
     def metrics(self) -> ServerMetrics:
         return self._dispatcher.metrics
 
     def listens_at(self, address: str) -> None:
-        """What DescribeEndpoints answers with."""
+        """Sets the address that DescribeEndpoints returns."""
         self._operations.service.address = address
 
     def _call(self, name: str, handler: Handler, context: Any, request: Request) -> bytes:
         return self.faults.injected(name, handler)(context, request)
 
     def _run_background_work(self) -> None:
-        """Run the loop until nothing is left to do: until a write need not wait for any commit."""
+        """Runs the loop until nothing is left to do.
+
+        A write that changes nothing is answered at once unless a commit is in progress, so it shows
+        whether all commits are done.
+        """
         while True:
             self._loop.run_ready()
-            answered: list[object] = []
-            self._operations.write(_do_nothing, OWN_REQUEST, answered.append)
-            if answered and self._loop.is_idle:
+            responses: list[object] = []
+            self._operations.write(_do_nothing, OWN_REQUEST, responses.append)
+            if responses and self._loop.is_idle:
                 return
-            self._loop.run_until(answered.__len__)
+            self._loop.run_until(responses.__len__)
 
     def _check_open(self) -> None:
         if self.is_closed:
@@ -185,13 +189,14 @@ class Database:
 
 
 def database(*, seed: int = 0, transient_seconds: float = 0.0, capacity: str = OFF) -> Database:
-    """A new, empty database in memory.
+    """Create an empty database in memory.
 
-    `seed` is that of faults with a share; `transient_seconds` is how long, by the database's clock,
-    a table shows CREATING, UPDATING or DELETING; `capacity` is "off", "observe" or "enforce".
+    `seed` determines which calls are hit by faults with a share. For `transient_seconds` of the
+    database's clock, a table is CREATING, UPDATING or DELETING. `capacity` is "off", "observe" or
+    "enforce".
     """
     if capacity not in MODES:
-        raise ValueError(f"Capacity is {', '.join(MODES)}, not {capacity!r}.")
+        raise ValueError(f"capacity must be one of {', '.join(MODES)}, not {capacity!r}.")
     return Database(BranchEngine(), VirtualClock(), Faults(seed), transient_seconds, capacity)
 
 
@@ -200,7 +205,7 @@ def _do_nothing(context: WriteContext, request: Request) -> bytes:
 
 
 def _policy_problem(document: str, arn: str) -> str:
-    # Imported with the first policy: few tests have one.
+    # Imported late, because few tests use a resource policy.
     from partita.server.security.identities.access_control import policy_problem
 
     return policy_problem(document, arn)

@@ -1,7 +1,7 @@
 """Fixtures for pytest, under the names that users of pytest-dynamodb know.
 
-pytest imports this in every run, wanted or not: nothing else of Partita, nor boto3, is imported
-before a fixture is used.
+pytest imports this module in every run, whether it is used or not. So boto3 and the rest of Partita
+are imported only when a fixture is used.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ HOST = "127.0.0.1"
 
 @dataclass(frozen=True, slots=True)
 class DynamoDBProcess:
-    """A running server, as `dynamodb_proc` gives it."""
+    """A running server: the value of the fixture `dynamodb_proc`."""
 
     host: str
     port: int
@@ -61,9 +61,9 @@ def dynamodb(dynamodb_proc: DynamoDBProcess, _dynamodb_resource: Any) -> Iterato
 
 @pytest.fixture(scope="session")
 def dynamodb_prepared() -> Iterator[Database]:
-    """What every `dynamodb_branch` begins with: nothing, until you override it.
+    """The database that every `dynamodb_branch` starts from; it is empty unless you override it.
 
-    An override takes `dynamodb_prepared`, makes tables and items in it, and returns it.
+    An override takes `dynamodb_prepared`, creates tables and items in it, and returns it.
     """
     from partita import testing
 
@@ -82,7 +82,10 @@ def dynamodb_database(dynamodb_prepared: Database) -> Iterator[Database]:
 
 @pytest.fixture(scope="session")
 def _dynamodb_exchangeable() -> tuple[Any, BotocoreHook]:
-    """A resource takes longer to make than a branch: one is enough, with the branch of the test."""
+    """A resource for all tests, whose hook gets the branch of each test.
+
+    Creating a boto3 resource takes longer than creating a branch.
+    """
     from partita.testing import boto_transport
 
     hook = boto_transport.BotocoreHook(_no_test)
@@ -90,7 +93,7 @@ def _dynamodb_exchangeable() -> tuple[Any, BotocoreHook]:
 
 
 def _no_test(request: Any) -> Any:
-    raise RuntimeError("A dynamodb_branch is used outside of its test.")
+    raise RuntimeError("A dynamodb_branch was used after the end of its test.")
 
 
 @pytest.fixture

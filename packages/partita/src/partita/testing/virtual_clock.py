@@ -1,4 +1,4 @@
-"""A clock that a test sets: the database's time, not the program's."""
+"""A clock that a test sets. It changes the time of the database, not that of the program."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from partita.foundation.clock import system_clock
 
 
 class VirtualClock:
-    """Runs with the system's time, `advance` jumps ahead of it; once `set`, it stands still."""
+    """A clock that runs with the system's time. `advance` moves it ahead, `set` stops it."""
 
     def __init__(self) -> None:
         self._ahead_seconds = 0.0
         self._stands_at: float | None = None
 
     def __call__(self) -> float:
-        """Seconds since the epoch."""
+        """Returns seconds since the epoch."""
         now = system_clock() if self._stands_at is None else self._stands_at
         return now + self._ahead_seconds
 
@@ -28,7 +28,7 @@ class VirtualClock:
         self._ahead_seconds += ahead.total_seconds()
 
     def set(self, moment: float | datetime) -> None:
-        """Stand still at a moment; `advance` counts from there."""
+        """Stop the clock at a moment; `advance` then counts from there."""
         self._stands_at = moment.timestamp() if isinstance(moment, datetime) else float(moment)
         self._ahead_seconds = 0.0
 

@@ -14,8 +14,6 @@ from partita.foundation.service_limits import (
     PROJECTED_ATTRIBUTES_MAX,
     PROJECTED_ATTRIBUTES_PER_INDEX_MAX,
     SORT_KEY_BYTES_MAX,
-    TABLE_NAME_CHARS_MAX,
-    TABLE_NAME_CHARS_MIN,
 )
 from partita_migrate.model.design import (
     Entity,
@@ -28,8 +26,7 @@ from partita_migrate.model.design import (
 from partita_migrate.model.design_findings import CheckedDesign, DesignFinding, error
 from partita_migrate.model.keys.key_templates import SEPARATOR, filled
 from partita_migrate.understanding.schema.column_refs import parse_join
-
-_NAME = re.compile(r"[A-Za-z0-9_.-]+")
+from partita_migrate.understanding.schema.name_words import is_dynamodb_name
 
 
 def _between_fields(template: str) -> str:
@@ -53,9 +50,7 @@ def check_limits(subject: CheckedDesign) -> Iterator[DesignFinding]:
 def _names_and_numbers(subject: CheckedDesign) -> Iterator[DesignFinding]:
     for table in subject.design.tables:
         for name in [table.name, *(index.name for index in table.indexes)]:
-            if not _NAME.fullmatch(name) or not (
-                TABLE_NAME_CHARS_MIN <= len(name) <= TABLE_NAME_CHARS_MAX
-            ):
+            if not is_dynamodb_name(name):
                 yield error(
                     table.name,
                     f"{name!r} is not a valid name for a table or index: use 3 to 255 of A-Z, a-z,"

@@ -47,6 +47,13 @@ class PatternUsage:
     def is_written(self, table: str) -> bool:
         return any(pattern.operation in WRITES for pattern in self.patterns_of(table))
 
+    def rows_written_per_second(self, table: str) -> float:
+        return sum(
+            pattern.calls_per_second * pattern.items
+            for pattern in self.patterns_of(table)
+            if pattern.operation in WRITES
+        )
+
     def wants_latest(self, table: str, column: str) -> bool:
         """True when a pattern reads only the row with the greatest value of a column."""
         name = str(ColumnRef(table, column))

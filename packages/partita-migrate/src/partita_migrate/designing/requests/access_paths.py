@@ -61,6 +61,7 @@ class AccessPath(RequestFilters):
                 self._refuse_declared_order(sorting.ref)
                 self._held(sorting.ref)
         is_scan = not conditions
+        # GetItem needs the whole key. It has no filter, and an index or a sharded key rules it out.
         is_get = (
             home.index is None
             and not is_whole
@@ -70,6 +71,8 @@ class AccessPath(RequestFilters):
         )
         limit = query.limit if isinstance(query.limit, int) else None
         skips = query.offset if isinstance(query.offset, int) else 0
+        # DynamoDB applies Limit before filters. With a filter, a sort or several requests, the
+        # application has to read on and cut the result itself.
         is_direct = not is_whole and (is_sorted or not order) and self.requests == 1 and not skips
         access = PatternAccess(
             pattern=pattern,
@@ -88,6 +91,8 @@ class AccessPath(RequestFilters):
             requests=self.requests * self._buckets_read(),
             why=self._why(order, is_sorted=is_sorted, is_get=is_get, is_scan=is_scan),
         )
+        # The best path is the smallest tuple. Order of preference: no Scan, few lookups, GetItem,
+        # little read in vain, few requests, sorted by DynamoDB, the table rather than an index.
         rank = (
             is_scan,
             len(lookups),

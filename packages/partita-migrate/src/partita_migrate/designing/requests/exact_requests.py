@@ -125,6 +125,7 @@ def _without_copies(design: Design, blocked: set[tuple[str, str]]) -> Design:
         ]
 
     def index(table: TableDesign, index: SecondaryIndex) -> SecondaryIndex:
+        # An index projects only attributes that some item still has.
         names = {attr.name for entity in table.entities for attr in kept(table, entity)}
         return replace(index, include=[name for name in index.include if name in names])
 
@@ -190,6 +191,7 @@ def _refuse_columns(planner: ReadPlanner, statement: Statement) -> None:
 def _compared(planner: ReadPlanner, statement: Statement) -> Iterator[ColumnRef]:
     if isinstance(statement, Insertion):
         table = planner.table(statement.table)
+        # An insert compares its values with the existing rows, to refuse duplicates.
         unique = [index.columns for index in table.indexes if index.is_unique] if table else []
         for name in (*(table.primary_key if table else ()), *chain(*unique)):
             yield ColumnRef(statement.table, name)

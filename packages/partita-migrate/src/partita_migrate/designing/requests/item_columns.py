@@ -88,6 +88,8 @@ class ItemColumns:
         if table == self.entity.source and not missing:
             return None
         for home, entity in self.planner.design.entities():
+            # Only items of all rows can be looked up: guards hold just a value, the others just
+            # some rows.
             if entity.source != table or entity.is_guard or entity.rows != "each":
                 continue
             if not set(missing) <= own_attributes(entity).keys():
@@ -105,8 +107,7 @@ class ItemColumns:
                 key=[_whole(key, part) for key, part in zip(keys, parts, strict=True) if key],
                 for_each=True,
                 why=f"Once for each different key: the columns of {table} that {self.home.name}"
-                " lacks"
-                f"{self._joined_by(table)}.",
+                f" lacks{self._joined_by(table)}.",
             )
         return None
 

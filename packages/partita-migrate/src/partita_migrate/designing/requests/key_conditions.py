@@ -14,9 +14,15 @@ from partita_migrate.designing.requests.request_conditions import RequestConditi
 from partita_migrate.model.design import LATEST, AccessCondition, Comparison, ItemAttribute
 from partita_migrate.model.items.row_conditions import RowCondition, parse_condition
 from partita_migrate.model.keys.date_buckets import BUCKET, BUCKETS, bucket_count
-from partita_migrate.model.keys.key_formats import HIGHEST, is_order_preserving, plain_text
-from partita_migrate.model.keys.key_templates import PATH, ROOT, SEPARATOR, SHARD, escaped
-from partita_migrate.understanding.schema.collations import FOLDINGS, CollationFolding
+from partita_migrate.model.keys.key_formats import is_order_preserving, plain_text
+from partita_migrate.model.keys.key_templates import (
+    AFTER_SEPARATOR,
+    PATH,
+    ROOT,
+    SHARD,
+    escaped,
+)
+from partita_migrate.understanding.schema.collations import FOLDINGS, HIGH, CollationFolding
 from partita_migrate.understanding.schema.column_refs import ColumnRef
 from partita_migrate.understanding.schema.text_folds import FORMS, is_fold, value_format
 from partita_migrate.understanding.statements.literal_values import sorts_otherwise
@@ -27,10 +33,6 @@ from partita_migrate.understanding.statements.resolved_statements import (
     ResolvedQuery,
     Value,
 )
-
-AFTER_SEPARATOR = chr(ord(SEPARATOR) + 1)
-"""Ends a range of keys: keys that continue after a value do so with a separator, and belong to the
-range."""
 
 
 class KeyConditions(RequestConditions):
@@ -62,6 +64,8 @@ class KeyConditions(RequestConditions):
             return test
         if test is None or field.format == (fold := self.planner.fold(field.ref)):
             return test
+        # Folded and unfolded texts differ in what they treat as equal; other kinds have only one
+        # form.
         is_text = fold or self.planner.fold(test.ref)
         return None if is_text else test
 
@@ -173,14 +177,21 @@ class KeyConditions(RequestConditions):
             return None
         if parts.is_plain:
             return self._plain_range(attribute, field, low, high)
+        # BETWEEN includes both ends. Where more fields follow in the key, AFTER_SEPARATOR sorts
+        # right after all keys that begin with the limit: added to the lower end it excludes them,
+        # to the upper end it includes them.
         first = f"{lead}{self._bound(field, low, 0)}" if low is not None else lead
         if low is not None and low.operator == ">":
             first += AFTER_SEPARATOR if not is_last else ""
-        last = f"{lead}{self._bound(field, high, -1)}" if high is not None else f"{lead}{HIGHEST}"
+        last = f"{lead}{self._bound(field, high, -1)}" if high is not None else f"{lead}{HIGH}"
         if high is not None and high.operator in ("<=", "between") and not is_last:
             last += AFTER_SEPARATOR
+        # In the last field, > and < are not exact, because BETWEEN includes the limits: the
+        # application repeats these tests.
         self._drop_ranges(low, high, is_exact=not is_last)
         if low is None:
+            # Without a lower limit the range begins with the keys of NULLs, which no comparison
+            # matches.
             self._leave_out_nulls(field.ref)
         comparison: Comparison = "between"
         value = f"{first} and {last}"

@@ -121,6 +121,7 @@ class ReadPlanner(DesignedSource):
         reasons: list[str] = []
         plans: list[PlannedRequests] = []
         for home, rebased_query in self._homes(query):
+            # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/HowItWorks.ReadConsistency.html
             if is_consistent and home.index is not None and home.index.kind == "global":
                 reasons.append(f"{home.name} does not support consistent reads")
                 continue
@@ -222,6 +223,7 @@ class ReadPlanner(DesignedSource):
         fixed = {ref for test in query.tests if test.is_fixing for ref in
                  query.same(test.ref)}  # fmt: skip
         tested = {test.ref for test in query.tests if not test.is_fixing}
+        # Any other test could rule out the newest row, and the answer would be an older one.
         if list(query.order[:1]) != newest or query.limit != 1 or tested:
             return None
         others = {test.ref for test in query.tests} - {
@@ -246,6 +248,7 @@ class ReadPlanner(DesignedSource):
         reached = {table}
         steps = [pairs for join in query.joins for pairs in [join.pairs]]
         changed = True
+        # Joins are in the order of the statement; one may become usable only after a later one.
         while changed:
             changed = False
             for pairs in steps:
@@ -255,6 +258,7 @@ class ReadPlanner(DesignedSource):
                     if not before <= reached or len(after) != 1 or after <= reached:
                         continue
                     (target,) = after
+                    # Only a join to unique columns keeps the number of rows.
                     if self.is_unique(target, {right.column for _, right in turned}):
                         reached.add(target)
                         changed = True
@@ -299,8 +303,7 @@ def _refuse_shared_names(query: ResolvedQuery) -> None:
                 if value_names.setdefault(name, value.name) != value.name:
                     raise ParameterNameClash(
                         f"its alternatives (OR) compare {value_names[name]} and {value.name},"
-                        " which its"
-                        " joins make equal: requests cannot tell these values apart"
+                        " which its joins make equal: requests cannot tell these values apart"
                     )
 
 

@@ -50,6 +50,7 @@ class RequestFilters(KeyConditions):
 
     def _may_meet(self, other: Entity, conditions: list[AccessCondition]) -> bool:
         keys = [other.attribute(name) for name in self.home.keys]
+        # An item without one of the keys is not in the index, so it cannot be read along.
         if any(key is None for key in keys):
             return False
         theirs = [segments(other, key) for key in keys if key is not None]
@@ -75,6 +76,7 @@ class RequestFilters(KeyConditions):
             for ref in self.query.same(test.ref)
         }
         for key in self.keys:
+            # A constant is in every item, so it leaves no row out.
             if key.constant is not None:
                 continue
             refs = columns_of(self.entity, key)
@@ -167,6 +169,8 @@ class RequestFilters(KeyConditions):
             raise NotServed(f"{test.ref} is compared in an order that its values do not have")
         if test.operator == "contains":
             raise NotServed(f"the statement searches inside {test.ref}")
+        # DynamoDB compares texts by bytes only, and refuses filters on key attributes of the table
+        # or index.
         if self.planner.fold(test.ref) or attribute.name in self.home.keys:
             self._test_by_application(test)
             return

@@ -103,6 +103,7 @@ class WritePlanner:
         (first, *others) = reads
         if others:
             raise NotServed(f"no item holds all columns of {statement.table}")
+        # With the whole key in the statement, the write itself needs no read before it.
         is_direct = first.request == "GetItem" and first.requests == 1
         if is_direct and not first.filter and not first.tested:
             requests: list[PatternAccess] = []
@@ -135,6 +136,7 @@ class WritePlanner:
         sums = []
         for change in statement.changes:
             column = self.reads.column(change.ref)
+            # SQLite computes DECIMAL in floating point, DynamoDB exactly: the sums could differ.
             kinds = ("integer",) if self.reads.inventory.dialect == "sqlite" else EXACT
             holders = [
                 attribute
@@ -317,6 +319,8 @@ class WritePlanner:
         copies = []
         for other in self.reads.inventory.tables:
             for key in other.foreign_keys:
+                # RESTRICT and NO ACTION change nothing in other tables; `_forbidding` looks after
+                # them.
                 rule = (key.on_delete or "").upper()
                 if key.referenced_table != table or rule not in FOLLOWED:
                     continue
@@ -362,8 +366,7 @@ class WritePlanner:
             if entity.source != other.name and self._repeating(entity, other.name, emptied):
                 raise NotServed(
                     f"the items of {entity.name} repeat {min(emptied)}, which is set to NULL with"
-                    " it"
-                    " (ON DELETE SET NULL)"
+                    " it (ON DELETE SET NULL)"
                 )
 
     def joins(self, attribute: ItemAttribute) -> list[ForeignKeyJoin]:

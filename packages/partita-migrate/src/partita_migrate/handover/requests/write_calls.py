@@ -86,8 +86,7 @@ def update(
     }
     hints = [
         f"{attribute.name} exists only while {attribute.when}: set it to {attribute.constant!r}"
-        " then, and"
-        " remove it otherwise."
+        " then, and remove it otherwise."
         for attribute in removed
     ]
     return PatternRequest(

@@ -1,1 +1,1 @@
-"""TODO: what this package is for."""
+"""Turns rows into items by the design, and makes example and placeholder items."""

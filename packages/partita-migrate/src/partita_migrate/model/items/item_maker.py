@@ -81,6 +81,8 @@ class ItemMaker:
 
     def item(self, entity: Entity, row: Item) -> Item | None:
         """Returns the item that a row becomes, or None if the row has no item of this type."""
+        # Making an item runs once for each row of the source, so the design is compiled to closures
+        # first.
         plan = self._plans.get(id(entity)) or self._plan(entity)
         if entity.rows == LATEST and not self._is_latest(entity, row):
             return None
@@ -92,6 +94,7 @@ class ItemMaker:
             value = make(row, chains)
             if value is not None:
                 item[name] = value
+            # Only the value of a guard is required: without it there is nothing to keep unique.
             elif is_required:
                 return None
         return item
@@ -179,6 +182,7 @@ class ItemMaker:
         cells = [shard if part.name == SHARD else next(columns) for part in fields]
         writers = [field_writer(part.format if part.name != SHARD else "") for part in fields]
         needs_all, count, first, rest = entity.is_guard, len(named), literals[0], literals[1:]
+        # Most keys have one column of the row itself; this path skips the list handling below.
         if len(cells) == count == 1 and not attribute.through:
             return _one_field(first, cells[0], writers[0], rest[0])
         chained = self._chained(entity.source, attribute.through)
@@ -249,6 +253,8 @@ class ItemMaker:
         per = [ColumnRef.parse(name).column for name in entity.per]
         if by not in row or any(name not in row for name in per):
             return False
+        # Two rows with the same greatest value are both the latest; they make the same key, and the
+        # later write wins.
         others = self.rows.matching(entity.source, per, [row[name] for name in per])
         return all(order(other[by]) <= order(row[by]) for other in others if by in other)
 
@@ -265,6 +271,7 @@ class ItemMaker:
         rows = [row]
         while join is not None:
             above = next(self._matching({join.before[0].table: rows[-1]}, join), None)
+            # A cycle in the data would otherwise never end.
             if above is None or above in rows:
                 break
             rows.append(above)
@@ -353,6 +360,7 @@ def _collected(attribute: ItemAttribute, chains: list[Chain]) -> AttributeValue 
         for chain in chains
     ]
     if attribute.type in SETS:
+        # DynamoDB refuses duplicates in a set, and sets without members.
         texts = [str(next(iter(value.values()))) for member in members for value in member.values()]
         return {attribute.type: list(dict.fromkeys(texts))} if texts else None
     return {"L": [{"M": member} for member in members]}

@@ -1,1 +1,1 @@
-"""TODO: what this package is for."""
+"""Key templates of a design, and the formats in which values stand in keys."""

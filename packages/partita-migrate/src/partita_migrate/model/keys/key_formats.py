@@ -25,15 +25,13 @@ from functools import lru_cache
 from partita.database.item.attribute_values import AttributeValue
 from partita.errors import PartitaError
 from partita_migrate.model.keys.key_templates import NULL_IN_TEMPLATE, escaped
-from partita_migrate.understanding.schema.collations import FOLDINGS, why_not_in_keys
+from partita_migrate.understanding.schema.collations import FOLDINGS, HIGH, why_not_in_keys
 from partita_migrate.understanding.schema.column_refs import PARSED_MAX
 from partita_migrate.understanding.schema.text_folds import TEXTS, is_fold
 
 _FIXED_POINT = re.compile(r"n(\d+)\.(\d+)")
 _COMPLEMENT = str.maketrans("0123456789", "9876543210")
 MILLISECONDS = "ms"
-HIGHEST = "\U0010ffff"
-"""Sorts after every text."""
 Written = Callable[[AttributeValue | None], str]
 """Writes a value as it appears inside a key; None stands for NULL."""
 
@@ -121,13 +119,15 @@ def bound_text(part_format: str, value: AttributeValue, *, is_high: bool) -> str
         if fixed is None:
             raise
     whole, fraction = int(fixed[1]), int(fixed[2])
+    # No stored value lies between the limit and the rounded limit, so the same keys are in the
+    # range.
     rounding = ROUND_FLOOR if is_high else ROUND_CEILING
     number = Decimal(plain_text(value)).quantize(Decimal(1).scaleb(-fraction), rounding=rounding)
     if abs(number) < 10**whole:
         return _fixed_point(str(number), whole, fraction)
     if number < 0:
         return None if is_high else ""
-    return HIGHEST if is_high else None
+    return HIGH if is_high else None
 
 
 def plain_text(value: AttributeValue) -> str:
@@ -146,6 +146,7 @@ def _fixed_point(text: str, whole: int, fraction: int) -> str:
     A negative number gets a minus sign, which sorts before digits, and the complement of its
     digits, so that -5 (`-4`) sorts before -3 (`-6`).
     """
+    # The common case without Decimal. isdecimal() alone would let in other scripts' digits.
     if len(text) <= whole and text.isdecimal() and text.isascii():
         return text.zfill(whole) + ("." + "0" * fraction if fraction else "")
     number = Decimal(text)

@@ -24,6 +24,9 @@ all ancestors and of the row, from the root down, each followed by a separator. 
 key alone."""
 SEPARATOR = "#"
 """Separates the parts of a key."""
+AFTER_SEPARATOR = chr(ord(SEPARATOR) + 1)
+"""Ends a range of keys: keys that continue after a value do so with a separator, and belong to the
+range."""
 NULL_IN_TEMPLATE = "%"
 
 

@@ -64,6 +64,7 @@ def lay_out(boxes: Sequence[DiagramBox], lines: Sequence[DiagramLine]) -> Diagra
     groups = _groups(boxes, lines)
     laid = [_Group(members, [lines[n] for n in numbers], numbers) for members, numbers in groups]
     area = sum((group.width + GROUP_GAP) * (group.height + GROUP_GAP) for group in laid)
+    # 1.7 makes the whole drawing about as wide as a page is against its height.
     width_max = max([WIDTH_MIN, math.sqrt(area * 1.7), *(group.width for group in laid)])
     places: dict[str, DiagramPoint] = {}
     routes: list[list[DiagramPoint]] = [[] for _ in lines]
@@ -83,6 +84,7 @@ def _groups(
     boxes: Sequence[DiagramBox], lines: Sequence[DiagramLine]
 ) -> list[tuple[list[DiagramBox], list[int]]]:
     """Returns connected boxes with the numbers of their lines, the largest group first."""
+    # Union-find: boxes that lines connect end up with the same leader.
     leader = {box.name: box.name for box in boxes}
 
     def find(name: str) -> str:
@@ -279,6 +281,7 @@ class _Group:
         self.routes: dict[int, list[DiagramPoint]] = {}
         for (number, line, parent, _), chain in zip(self.lines, self.passes, strict=True):
             ports = (line.parent_port, line.child_port)
+            # In a cycle one line runs against the direction of the columns.
             if chain[0] != parent:
                 ports = ports[::-1]
             points = [DiagramPoint(right[chain[0]], self.tops[chain[0]] + ports[0])]

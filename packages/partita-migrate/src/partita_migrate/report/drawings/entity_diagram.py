@@ -124,6 +124,7 @@ def neighbourhoods(inventory: Inventory) -> list[tuple[str, list[str]]]:
             if group:
                 groups.append((_title(table, group), group))
     alone = [name for _, group in groups if len(group) == 1 for name in group]
+    # A stable sort, so that the pages of a report do not change between runs.
     related = sorted(
         (group for group in groups if len(group[1]) > 1), key=lambda group: -len(group[1])
     )

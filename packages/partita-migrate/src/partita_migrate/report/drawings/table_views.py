@@ -95,6 +95,7 @@ def _view(
     present = [
         (color, entity, _projected(item, table, index))
         for color, entity, item in made
+        # As in DynamoDB, an item without a key of the index is not in the index.
         if all(key.name in item for key in [*table.keys, *keys])
     ]
     shown = present[:ITEMS_PER_VIEW_MAX]
@@ -103,6 +104,7 @@ def _view(
         collections.setdefault(text_of(member[2][keys[0].name]), []).append(member)
     if len(keys) == 2:
         for members in collections.values():
+            # In the order in which a Query returns them.
             members.sort(key=lambda member: order(member[2][keys[1].name]))
     names = [key.name for key in keys]
     return TableView(

@@ -77,8 +77,7 @@ def summarize_follow(followed: FollowResult) -> Iterator[RenderableType]:
     if followed.verified_rows:
         yield Text(
             f"Verified in the meantime: {followed.verified_rows:,} rows,"
-            f" {followed.verified_items:,}"
-            f" items; {followed.different:,} differences."
+            f" {followed.verified_items:,} items; {followed.different:,} differences."
         )
         yield from bullets("Differences", followed.differences[:SHOWN_MAX])
 

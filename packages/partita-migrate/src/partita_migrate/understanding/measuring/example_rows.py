@@ -165,6 +165,7 @@ class _Gathering:
                 raise
             return []
         names = [reading.column.name for reading in table_readings]
+        # Sorted, because the order of a server's answer may differ from run to run.
         return sorted((dict(zip(names, row, strict=True)) for row in rows), key=repr)
 
 

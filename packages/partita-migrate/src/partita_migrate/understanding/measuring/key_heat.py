@@ -19,7 +19,7 @@ from partita.foundation.service_limits import (
     READ_UNIT_BYTES,
     WRITE_UNIT_BYTES,
 )
-from partita_migrate.understanding.analysis import KeySkew
+from partita_migrate.understanding.analysis import KeySkew, significant
 from partita_migrate.understanding.patterns.access_patterns import AccessPattern
 from partita_migrate.understanding.schema.column_refs import ColumnRef
 from partita_migrate.understanding.schema.inventory import SourceTable
@@ -47,8 +47,8 @@ def with_heat(
     reads = demand.read_units * skew.top_share
     return replace(
         skew,
-        reads_per_second=_rounded(demand.reads_per_second),
-        writes_per_second=_rounded(demand.writes_per_second),
+        reads_per_second=significant(demand.reads_per_second, 6),
+        writes_per_second=significant(demand.writes_per_second, 6),
         is_hot=writes > PARTITION_WRITE_UNITS or reads > PARTITION_READ_UNITS,
         reason=_reason(skew, demand, writes, reads, is_day),
     )
@@ -64,10 +64,12 @@ def _demand(
             continue
         items = max(pattern.items, 1)
         if pattern.operation in ("read", "aggregate"):
+            # A read that does not give the key is spread over all values. A write always has a key.
             if not names.issubset(pattern.equality):
                 continue
             reads += pattern.calls_per_second
             units = math.ceil(items * item_bytes / READ_UNIT_BYTES) or 1
+            # An eventually consistent read costs half.
             weight = 1.0 if pattern.is_consistent else 0.5
             read_units += pattern.calls_per_second * units * weight
         else:
@@ -128,7 +130,3 @@ def _percent(share: float) -> str:
 
 def _few(units: float) -> str:
     return f"{units:,.0f}" if units >= 10 else f"{units:.2g}"
-
-
-def _rounded(rate: float) -> float:
-    return float(f"{rate:.6g}")

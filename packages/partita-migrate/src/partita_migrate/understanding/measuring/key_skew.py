@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any, NamedTuple
 
-from partita_migrate.understanding.analysis import KeySkew
+from partita_migrate.understanding.analysis import KeySkew, significant
 
 EXAMPLES_MAX = 500
 """The number of values that are kept at random. The most frequent value is among them if it is
@@ -87,7 +87,7 @@ class KeyCounts:
             rows_per_value=round(rows / distinct, 2),
             rows_per_value_max=max(1, round(top * rows)),
             rows_per_call=round(per_call, 2),
-            top_share=_significant(top),
+            top_share=significant(top, 6),
             entropy_bits=round(entropy, 2) + 0.0,
             top_value=counts.top_value if not self.is_unique else None,
             null_share=round(null_share, 6),
@@ -167,8 +167,3 @@ def _text_of(contents: Sequence[Any]) -> Any:
     if len(contents) == 1:
         return contents[0] if isinstance(contents[0], str) else repr(contents[0])
     return tuple(content if isinstance(content, str) else repr(content) for content in contents)
-
-
-def _significant(share: float) -> float:
-    """Rounds to six significant digits, so that files of two runs compare well."""
-    return float(f"{share:.6g}")

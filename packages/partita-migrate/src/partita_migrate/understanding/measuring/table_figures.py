@@ -97,12 +97,15 @@ class TableFigures:
         self._moment_position = positions.get(self.moments_of or "")
         self._number_position = positions.get(self.numbers_of or "")
         self._random = Random(self.seed)
+        # Bounds the memory for distinct values: of larger samples only a random part is counted.
         hashes = max(1, len(self.keys) * self.expected)
         self._key_share = min(1.0, KEY_HASHES_MAX / hashes)
 
     def add(self, draws: Sequence[SampleDraw]) -> None:
         for row, times, is_repeat in draws:
             contents = self._measure(row, times)
+            # A sample may draw a row twice; its size counts again, but its values are already
+            # known.
             if is_repeat:
                 continue
             if self._moment_position is not None:

@@ -8,6 +8,7 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from itertools import pairwise
 
+from partita_migrate.understanding.analysis import significant
 from partita_migrate.understanding.patterns.access_patterns import AccessPattern
 from partita_migrate.understanding.schema.inventory import SourceColumn, SourceTable
 
@@ -64,10 +65,10 @@ def growth(
     growth_found = _by_moments(rows, moments) if is_creation_time else None
     if growth_found is not None and column is not None:
         per_day, how = growth_found
-        return _rounded(per_day), f"{how} by {column.name}"
+        return significant(per_day), f"{how} by {column.name}"
     inserted = _net_inserts(table, patterns)
     if inserted is not None:
-        return _rounded(
+        return significant(
             inserted
         ), "by the rates of the patterns that insert, less those that delete"
     return None, ""
@@ -105,7 +106,3 @@ def _net_inserts(table: SourceTable, patterns: Iterable[AccessPattern]) -> float
         if pattern.table == table.name and pattern.operation in signs
     ]
     return sum(changes) * DAY_SECONDS if changes else None
-
-
-def _rounded(rate: float) -> float:
-    return float(f"{rate:.4g}")

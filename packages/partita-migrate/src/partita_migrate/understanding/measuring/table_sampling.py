@@ -52,13 +52,11 @@ class SamplingMethod(Enum):
     RANDOM_KEYS = "rows drawn at random with replacement, by random values of {key}"
     RANDOM_PAGES = (
         "rows of pages drawn at random (TABLESAMPLE SYSTEM), because the table has no integer key"
-        " with"
-        " few gaps; rows of one page can be alike, so the true intervals are wider"
+        " with few gaps; rows of one page can be alike, so the true intervals are wider"
     )
     ONE_PASS = (
         "rows taken with equal probability in one pass over the table, because it has no integer"
-        " key"
-        " with few gaps"
+        " key with few gaps"
     )
 
 
@@ -132,6 +130,7 @@ class RowSample:
                 raise
             if all(isinstance(bound, int) for bound in bounds):
                 least, greatest = bounds
+                # With large gaps between the keys most guesses would miss.
                 if greatest - least < GUESSES_PER_ROW_MAX * row_count:
                     return name, least, greatest
         return None
@@ -143,6 +142,8 @@ class RowSample:
             column = kinds.get(columns[0]) if len(columns) == 1 else None
             if column and column.kind == "integer" and not column.is_nullable:
                 yield column.name
+        # WITHOUT ROWID tables have none; the query for its bounds then fails, and the caller goes
+        # on.
         if self.source.dialect == "sqlite" and ROWID not in kinds:
             yield ROWID
 
@@ -154,9 +155,12 @@ class RowSample:
         random = Random(f"{self.seed} {self.table.name}")
         span = greatest - least + 1
         found_per_guess = min(1.0, row_count / span)
+        # A million keys take 8 MB in an array, and many times that in a set.
         drawn_places: array[int] = array("Q")
         guesses = 0
+        # Gives up when keys are much sparser than the bounds and the row count promised.
         while self.drawn < self.size and guesses < 2 * GUESSES_PER_ROW_MAX * self.size:
+            # Slightly more than expected, so that a second round is rarely needed.
             guesses_wanted = int((self.size - self.drawn) / found_per_guess * 1.01) + 10
             guesses_wanted = min(guesses_wanted, KEYS_PER_ROUND_MAX)
             # The keys are sorted, so that neighbors share a page of the index.
@@ -206,6 +210,7 @@ class RowSample:
 
     def _chance(self, probability: float) -> str:
         """Returns the clause that makes the source answer with a part of the rows."""
+        # SYSTEM reads only the chosen pages; BERNOULLI would read all of them.
         if self.source.dialect == "postgresql":
             return f"TABLESAMPLE SYSTEM ({probability * 100:.6f}) REPEATABLE ({self.seed})"
         if self.source.dialect == "sqlite":

@@ -24,6 +24,7 @@ _RATE = re.compile(
 
 def rate_per_second(written: object) -> float | None:
     """Returns None for a text that is not a rate."""
+    # bool is a subclass of int, and `rate = true` is a mistake.
     if isinstance(written, bool):
         return None
     if isinstance(written, int | float):

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from partita_migrate.understanding.analysis import Analysis, KeySkew
+from partita_migrate.understanding.analysis import Analysis, KeySkew, significant
 from partita_migrate.understanding.patterns.access_patterns import AccessPattern, Patterns
 from partita_migrate.understanding.schema.column_refs import ColumnRef
 from partita_migrate.understanding.schema.inventory import Inventory
@@ -37,7 +37,7 @@ class _Counting:
         # An aggregate applies its limit after it has counted all rows.
         if pattern.limit is not None and pattern.operation != "aggregate":
             rows = min(rows, pattern.limit)
-        return max(1.0, float(f"{rows:.4g}"))
+        return max(1.0, significant(rows))
 
     def _found(self, pattern: AccessPattern) -> float:
         """Returns the rows of the table that the values of a call find."""

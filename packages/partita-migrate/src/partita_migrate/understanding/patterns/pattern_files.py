@@ -114,6 +114,8 @@ def _tables(content: dict[str, Any], text: str, where: str) -> list[PatternBlock
         for number, line in enumerate(text.splitlines(), 1)
         if re.match(r"\s*\[\[?\s*patterns?\b[^\]]*\]\]?", line)
     ]
+    # The TOML parser reports no line numbers. A header inside a string would shift them, so a
+    # different count of headers means that none are given.
     lines: list[int | None] = [*headers] if len(headers) == len(blocks) else [None] * len(blocks)
     return [PatternBlock(i + 1, members, lines[i]) for i, members in enumerate(blocks)]
 

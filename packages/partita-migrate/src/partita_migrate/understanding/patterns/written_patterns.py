@@ -188,8 +188,10 @@ class WrittenPattern:
             is_consistent=self._flag("is_consistent", start.is_consistent),
         )
         items = self._number("items") if "items" in self._members else start.items
+        # A unique value has one row, so that nobody has to write items = 1.
         if not items and access.is_by_distinct_value and not access.joins:
             items = 1.0
+        # A statement shows which way its joins go; members name only the tables.
         if "sql" not in self._members and self._members.get("source") != "mined":
             self._refuse_several_paths(access)
         category = self._members.get("category")

@@ -20,7 +20,7 @@ AIMS: dict[Aim, str] = {
 
 
 class Goals(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What people want from the migration, and what limits its strategy."""
+    """The aims of the migration and the constraints on its strategy."""
 
     aims: list[Aim] = field(default_factory=lambda: list(AIMS))
     notes: str = ""

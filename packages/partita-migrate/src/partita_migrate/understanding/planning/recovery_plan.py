@@ -63,6 +63,7 @@ def plan_recovery(
         for purpose in ("backup", "changes")
     }
     backup = BACKUPS[inventory.dialect].format(database=quoted)
+    # The backup has to work even where changes cannot be followed.
     if any(check.setting == "log_bin" for check in missing["changes"]):
         for option in LOG_POSITIONS:
             backup = backup.replace(option, "")
@@ -149,7 +150,6 @@ def _way_back(database: str, goals: Goals) -> list[RecoveryStep]:
         RecoveryStep(
             phase="way back",
             text="Find the cause before the migration is scheduled again, and rehearse this way"
-            " back"
-            " as part of the tests.",
+            " back as part of the tests.",
         ),
     ]

@@ -122,7 +122,7 @@ def score(inventory: Inventory, goals: Goals) -> list[Suitability]:
 
 @dataclass(frozen=True)
 class SuitabilityContext:
-    """What a table's points depend on beside the table itself."""
+    """The inputs of the score of a table, apart from the table itself."""
 
     goals: Goals
     bytes_total: int
@@ -136,6 +136,7 @@ class SuitabilityContext:
         referencing: dict[str, int] = {}
         for table in inventory.tables:
             for key in table.foreign_keys:
+                # A reference to the own table does not tie it to others.
                 if key.referenced_table != table.name:
                     referencing[key.referenced_table] = referencing.get(key.referenced_table, 0) + 1
         return cls(
@@ -165,6 +166,7 @@ def _score(table: SourceTable, context: SuitabilityContext) -> Suitability:
                 workload.points, f"It looks like {workload.name}, which suits DynamoDB."
             ),
         )
+    # Reasons add up beyond the scale on tables with many of them.
     points = min(100, max(0, NEUTRAL + sum(reason.points for reason in reasons)))
     return Suitability(
         table=table.name,

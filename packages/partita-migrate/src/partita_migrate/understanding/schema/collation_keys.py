@@ -48,6 +48,8 @@ def texts_of(
     beyond the first plane weigh `beyond`, or sort last by their code points.
     """
     split = {letter: _split(content, weight_bytes) for letter, content in weights.items()}
+    # Each weight is written as a character of that weight. Characters in _KEPT come first, so that
+    # keys stay readable.
     alone: dict[Weight, int] = {}
     for letter in sorted(split, key=lambda letter: (letter not in _KEPT, letter)):
         if len(letter) == len(split[letter]) == 1:

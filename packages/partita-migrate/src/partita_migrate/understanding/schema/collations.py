@@ -28,7 +28,7 @@ from partita_migrate.workspace.migration_folder import Folder
 
 COLLATIONS = "collations"
 HIGH = "\U0010ffff"
-"""Sorts after every text that stands for a character."""
+"""Sorts after every text."""
 
 Pad = Literal["", "PAD SPACE", "NO PAD"]
 """The padding in MySQL's words. CHAR of PostgreSQL and RTRIM of SQLite also pad with blanks."""
@@ -75,6 +75,7 @@ class _Texts(dict[int, str]):
             text = run.text
             if run.counts_from:
                 text += chr(ord(run.counts_from) + code - ord(run.first))
+        # Kept for the next time: a text has few different characters.
         self[code] = text
         return text
 
@@ -181,6 +182,8 @@ class CollationFolding:
         if _BEFORE_BLANK.search(written) or not written.strip(" "):
             return None
         *before, last = _LETTER.findall(written)
+        # With PAD SPACE, trailing blanks are cut from keys, so a found text can sort a little
+        # lower.
         first = "".join(before) + _below(last) if self._is_padded else written
         return first, written + HIGH
 

@@ -47,6 +47,7 @@ class SchemaGraph:
 
     def with_natural_keys(self, natural: Mapping[ColumnRef, ColumnRef]) -> SchemaGraph:
         """Returns the same graph with natural keys in place of surrogate keys."""
+        # Shallow: only the mapping differs, and the tables and links are shared.
         other = copy(self)
         other.natural = natural
         return other
@@ -56,6 +57,10 @@ class SchemaGraph:
 
     def column(self, ref: ColumnRef) -> SourceColumn | None:
         return self._columns.get(ref)
+
+    def is_nullable(self, ref: ColumnRef) -> bool:
+        column = self.column(ref)
+        return column is not None and column.is_nullable
 
     def parents(self, table: str) -> list[ForeignKeyLink]:
         """Returns the links to the tables that a row belongs to: those of its primary key first,
@@ -86,8 +91,7 @@ class SchemaGraph:
         return set(link.key.columns) <= set(self.table(link.child).primary_key)
 
     def _may_lack(self, link: ForeignKeyLink) -> bool:
-        columns = [self.column(ColumnRef(link.child, name)) for name in link.key.columns]
-        return any(column is not None and column.is_nullable for column in columns)
+        return any(self.is_nullable(ColumnRef(link.child, name)) for name in link.key.columns)
 
     def path_up(self, child: str, parent: str) -> list[ForeignKeyLink] | None:
         """Returns the shortest list of foreign keys from a row to the one row of `parent` that it
@@ -156,6 +160,8 @@ class SchemaGraph:
             end, steps = self._walk(own)
             ways.setdefault(end, []).append((steps, own))
         for end, found in ways.items():
+            # Several columns of a table may lead to the same end; only one of them can stand for
+            # it.
             nearest = min(steps for steps, _ in found)
             for position, (steps, own) in enumerate(found):
                 is_first = all(other != nearest for other, _ in found[:position])

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 
+from partita.foundation.service_limits import TABLE_NAME_CHARS_MAX, TABLE_NAME_CHARS_MIN
+
+_DYNAMODB_NAME = re.compile(rf"[A-Za-z0-9_.-]{{{TABLE_NAME_CHARS_MIN},{TABLE_NAME_CHARS_MAX}}}")
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
 _IRREGULAR = {
@@ -18,6 +21,11 @@ _IRREGULAR = {
     "addresses": "address",
     "statuses": "status",
 }
+
+
+def is_dynamodb_name(name: str) -> bool:
+    """True for 3 to 255 letters, digits, _, - and dots: a valid table or index name."""
+    return _DYNAMODB_NAME.fullmatch(name) is not None
 
 
 def words(name: str) -> list[str]:
@@ -40,6 +48,7 @@ def singular(word: str) -> str:
     for plural, one in _IRREGULAR.items():
         if lower.endswith(plural):
             return start + last[: len(last) - len(plural)] + one
+    # Short words are exceptions: the singular of ties is tie.
     for ending, instead in (("ies", "y"), ("sses", "ss"), ("xes", "x"), ("ches", "ch")):
         if lower.endswith(ending) and len(last) > len(ending) + 1:
             return start + last[: -len(ending)] + instead

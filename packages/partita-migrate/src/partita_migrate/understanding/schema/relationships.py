@@ -136,11 +136,13 @@ class _Graph:
             return False
         if any(key.referenced_table != table.name for key in table.foreign_keys):
             return False
+        # Dates of change are in tables of every kind.
         kept = [column for column in table.columns if not is_date_of_change(column)]
         if len(kept) > LOOKUP_COLUMNS_MAX or table.row_count > LOOKUP_ROWS_MAX:
             return False
         pointing = self.children[table.name]
         rows = sum(child.row_count for child, _ in pointing)
+        # A single referring table with few rows could as well be a detail of this one.
         return len(pointing) >= 2 or rows >= LOOKUP_ROWS_PER_ENTRY_MIN * max(table.row_count, 1)
 
 

@@ -40,6 +40,8 @@ _CODES = f"""
 """
 _RULE = f"CONCAT(HEX({_IMPLICIT} + (code >> 15)), HEX((code & 32767) | 32768))"
 """The weight of a character that a collation does not know: after all others, by its code point."""
+# A character that the charset lacks is converted to a question mark; comparing the code before and
+# after the conversion leaves such characters out. Surrogates are not characters.
 _WEIGHTS = f"""
     SELECT code, weights FROM (
         SELECT code, HEX(WEIGHT_STRING(text COLLATE {{collation}})) AS weights FROM (
@@ -93,6 +95,7 @@ class CollationWeights:
 
     def _refuse_levels(self) -> None:
         both, first, second = self._weigh(["ab", "a", "b"])
+        # A second level (accents, case) would follow after the weights of all letters.
         if both != first + second or len(both) % self.bytes:
             raise NotInKeys("it compares accents or case after all letters, which keys cannot do")
 
@@ -109,6 +112,8 @@ class CollationWeights:
                 chr(code): bytes.fromhex(weights) for code, weights in self._source.rows(statement)
             }
             if plane == 0 and self.bytes == 2:
+                # The server leaves out characters with a computed weight; later steps need them
+                # all.
                 self.of |= {letter: by_code(letter) for letter in self._unknown()}
             if plane == 0 and self._planes > 1:
                 (last,) = self._weigh([LAST])
@@ -166,6 +171,7 @@ class CollationWeights:
         step = ASKED_CHARACTERS // (3 * len(tails) + 1) + 1
         for start in range(0, len(heads) if tails else 0, step):
             some = heads[start : start + step]
+            # Millions of pairs are tried; a checksum keeps the answers short.
             sums = self._ask([head + head.join(texts) for head in some], "SHA2({}, 256)")
             for head, checksum in zip(some, sums, strict=True):
                 weight = self.weights(head)

@@ -61,6 +61,7 @@ def _reading(source: SourceDatabase, column: SourceColumn, is_key: bool) -> Colu
             return ColumnReading(column, measure.format(name), None)
     form, convert = _FORMS.get((family, column.kind), ("{}", _plainly))
     if family == "postgresql" and column.type.lower() == "money":
+        # money is sent as text in the server's locale, with a currency sign.
         form = "CAST({} AS numeric)"
     return ColumnReading(column, form.format(name), convert(column))
 

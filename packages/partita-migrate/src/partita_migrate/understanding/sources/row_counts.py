@@ -53,6 +53,7 @@ def _count(source: SourceDatabase, table: SourceTable) -> int | None:
     """Counts a table. Returns None if that takes too long, or if the table is locked."""
     try:
         with source.limit(COUNT_SECONDS_MAX):
+            # The time-out ends a count that the size estimate promised to be cheap.
             (row,) = source.rows(f"SELECT count(*) FROM {_named(source, table)}")
             return int(row[0])
     except SourceError:

@@ -34,6 +34,7 @@ from partita_migrate.understanding.sources.source_connection import SourceDataba
 from partita_migrate.understanding.sources.undeclared_references import with_references
 from partita_migrate.workspace.stage_progress import Progress, silent
 
+# Batches need few queries, and still show progress on databases with thousands of tables.
 TABLES_AT_A_TIME = 50
 
 
@@ -178,6 +179,7 @@ def _column(column: dict[str, Any], facts: TableFacts) -> SourceColumn:
         name=name,
         type=column_facts.type,
         kind=column_facts.kind,
+        # SQLite reports INTEGER PRIMARY KEY as nullable, but it never holds NULL.
         is_nullable=bool(column.get("nullable", True)) and not column_facts.is_auto_increment,
         is_auto_increment=column_facts.is_auto_increment,
         is_generated=column_facts.is_generated,
@@ -205,6 +207,7 @@ def _foreign_keys(
             )
             for key in reflected
         ]
+    # Partitions repeat the foreign keys of their table.
     distinct = {(tuple(key.columns), key.referenced_table): key for key in keys}
     return [distinct[columns] for columns in sorted(distinct)]
 

@@ -100,6 +100,7 @@ def _parse(text: str, where: str) -> URL:
         raise PartitaError(
             f"{where}: url begins with {family}://; expected mysql, mariadb, postgresql or sqlite."
         )
+    # A raw @ in the password ends it early, and the rest of the password becomes the host.
     if url.host and "@" in url.host:
         raise PartitaError(f"{where}: url has more than one @; write an @ in the password as %40.")
     if not url.database:

@@ -129,6 +129,7 @@ class SourceDatabase:
             yield
         finally:
             if not self.is_lost:
+                # Nothing was written; the rollback only ends the transaction, also after an error.
                 self.connection.exec_driver_sql("ROLLBACK")
 
     def quote(self, name: str) -> str:
@@ -180,6 +181,7 @@ def connect(
     try:
         connection = _open(address, settings)
     except SourceError as error:
+        # Some servers need no password (peer authentication), so people are asked only on refusal.
         wants = _wants_password(SERVERS[address.url.get_backend_name()], error)
         if ask is None or address.password is not None or not wants:
             raise
@@ -199,8 +201,11 @@ def _open(address: SourceAddress, settings: SourceSettings) -> Connection:
         server = SERVERS[backend]
         engine = create_engine(
             address.url.set(password=address.password) if address.password else address.url,
+            # The session is really closed at the end, not returned to a pool.
             poolclass=NullPool,
+            # An open transaction would hold a snapshot on PostgreSQL and metadata locks on MySQL.
             isolation_level="AUTOCOMMIT",
+            # Parameters are values of rows, which must not appear in error messages.
             hide_parameters=True,
             **server.engine_options(address.url, settings.connect_seconds_max),
         )

@@ -166,6 +166,7 @@ def single_float(value: float) -> float:
     if not math.isfinite(value) or struct.unpack("f", struct.pack("f", value))[0] != value:
         return value
     packed = struct.pack("f", value)
+    # Nine digits always identify a single-precision float; most need fewer.
     for digits in range(6, 9):
         shorter = float(f"{value:.{digits}g}")
         if struct.pack("f", shorter) == packed:
@@ -174,6 +175,7 @@ def single_float(value: float) -> float:
 
 
 def _boolean(value: Any) -> AttributeValue | None:
+    # MySQL's BIT(1) arrives as one byte.
     if isinstance(value, bytes) and value in (b"\0", b"\1"):
         return {"BOOL": value == b"\1"}
     if isinstance(value, int) and value in (0, 1):
@@ -262,6 +264,7 @@ def _refuse(constant: str) -> Any:
 
 
 def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    # json.loads would silently keep the last of several members with the same name.
     members = dict(pairs)
     for name in members:
         name.encode()

@@ -57,10 +57,12 @@ def rows_of(
         before = len(scope.alternatives)
         found_tests, pairs = conditions(scope, join.args.get("on"))
         pairs += _using(scope, join, table)
+        # A comma join, or an ON without columns of both sides: WHERE has to join the table.
         if not pairs:
             comma.append(table)
             tests += found_tests
             continue
+        # In ON such a test only decides which rows match; in WHERE it would drop rows.
         if side == "LEFT" and (found_tests or len(scope.alternatives) > before):
             raise NotExact("its LEFT JOIN tests more than the columns that join")
         tests += found_tests

@@ -50,9 +50,11 @@ def _finished(
     order = [] if finish else _order(scope, tree)
     limit = None if finish else _count(scope, tree, "limit", "limit")
     offset = None if finish else _count(scope, tree, "offset", "offset")
+    # The statement then returns the rows that the application groups or counts, not the result.
     if finish:
         for part in ("group", "having", "distinct", "order", "limit", "offset"):
             tree.set(part, None)
+    # FOR UPDATE takes locks but does not change the rows; proofs run on a read-only session.
     tree.set("locks", None)
     return ResolvedQuery(
         table=first.name,
@@ -166,6 +168,7 @@ def _order(scope: StatementScope, tree: exp.Select) -> list[Sorting]:
         if not isinstance(node, exp.Column):
             raise NotExact(f"it sorts by {shown(node)}, which no attribute holds")
         ref, is_descending = scope.column(node), bool(ordered.args.get("desc"))
+        # By default NULLs come first, but last in PostgreSQL; DESC turns the order around.
         is_first = is_descending == (scope.schema.dialect == "postgres")
         if bool(ordered.args.get("nulls_first")) != is_first and scope.is_nullable(ref):
             raise NotExact(f"it states where rows without {ref} are sorted")

@@ -55,8 +55,11 @@ _PARTS: dict[type[Any], tuple[str, ...]] = {
 def parse_statement(statement: str, schema: SchemaLookup) -> Statement:
     """Resolves a statement. Raises NotExact if a part of it is not understood."""
     text = statement
+    # MySQL's digests abbreviate lists as (...); the normalized text has one placeholder instead.
     if "..." in text:
         text = shapes_of(statement, schema.dialect)[0].text
+    # Every placeholder style becomes :p1, :p2, ...; quoted texts and comments are skipped, because
+    # they may contain the same characters.
     numbers = iter(range(1, 10_000))
     text = _SKIPPED.sub(lambda match: match[1] or f":p{next(numbers)}", text)
     is_replace = _REPLACE.match(text) is not None

@@ -37,6 +37,7 @@ class StatementScope:
         table = self.schema.table(node.name, node.db)
         if table is None:
             raise NotExact(f"{node.name} is not among the tables of the source")
+        # Reading a parent returns the rows of its children, which are items of another table.
         if table.is_inherited:
             raise NotExact(f"other tables inherit from {table.name}")
         if any(table is other for other in self.tables.values()):

@@ -218,6 +218,7 @@ def _groups(
 def _outside(scope: StatementScope, node: exp.Between) -> list[tuple[ColumnTest, ...]]:
     """Returns the alternatives of NOT BETWEEN: before the range, or after it."""
     ref = tested(scope, node.this)
+    # Below the range, its low end is the greatest value: hence .to for low and .from for high.
     low = scope.value(node.args["low"], ref, scope.parameter_name(ref, ".to"))
     high = scope.value(node.args["high"], ref, scope.parameter_name(ref, ".from"))
     return [(ColumnTest(ref, "<", (low,)),), (ColumnTest(ref, ">", (high,)),)]

@@ -148,8 +148,7 @@ def _found(scope: StatementScope, tree: exp.Expression) -> tuple[ColumnTest, ...
     if scope.existences:
         raise NotExact(
             "it changes rows by what a SELECT inside it finds: write a pattern that reads their"
-            " keys,"
-            " and one that writes by key"
+            " keys, and one that writes by key"
         )
     for part in ("order", "limit"):
         if tree.args.get(part) is not None:
@@ -176,9 +175,8 @@ def _change(scope: StatementScope, node: exp.Expression) -> ColumnChange:
 def _given(scope: StatementScope, node: exp.Expression, ref: ColumnRef, name: str) -> Value:
     if node.find(exp.Column) is not None and node.find(exp.Select) is None:
         raise NotExact(
-            f"it sets {ref} to {shown(node)}, which is computed from the row: write a pattern"
-            " that reads"
-            " the row, and one that writes what the application computed"
+            f"it sets {ref} to {shown(node)}, which is computed from the row: write a pattern that"
+            " reads the row, and one that writes what the application computed"
         )
     return scope.value(node, ref, name)
 

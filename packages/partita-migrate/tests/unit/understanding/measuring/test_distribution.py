@@ -1,4 +1,4 @@
-"""Percentiles and their intervals, against counting."""
+"""Compares percentiles and their intervals with exact counts."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_a_histogram_has_every_row_once(values: list[int]) -> None:
 
 @pytest.mark.parametrize("count", [20, 100, 500])
 def test_ranks_hold_the_percentile_as_often_as_they_say(count: int) -> None:
-    """By the exact binomial distribution of how many of n lie below it."""
+    """The number of sampled values below a percentile has a binomial distribution."""
     below, above = interval(range(count), 0.95)
     share = Fraction(95, 100)
     probability = sum(

@@ -1,4 +1,4 @@
-"""How fast tables grow."""
+"""Tests the growth of tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hot keys at the rates of the patterns, with the reason in a sentence."""
+"""Tests hot keys at the rates of the patterns, and the sentence with the reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Distinct values, shares and entropy: exact when every row was seen, near when not."""
+"""Tests distinct values, shares and entropy: exact for all rows, close for a sample."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_minus_one_and_minus_two_are_two_values() -> None:
 
 
 def test_of_values_that_are_equally_frequent_the_first_is_told() -> None:
-    """Hashes of texts differ from process to process; files must not."""
+    """Python's hashes of texts differ between processes; the files must be the same."""
     for first, second in ((1, 2), (2, 1)):
         values: list[str | None] = [str(first), str(second), *map(str, range(100, 200))]
         values += [str(second), str(first)]

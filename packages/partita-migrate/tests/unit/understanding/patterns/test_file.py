@@ -1,4 +1,4 @@
-"""patterns.toml as people write it, and what they are told when it is wrong."""
+"""Tests patterns.toml as people write it, and the messages for mistakes."""
 
 from __future__ import annotations
 

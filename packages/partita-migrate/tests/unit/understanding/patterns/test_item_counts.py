@@ -1,4 +1,4 @@
-"""How many items a call touches, and how a sample is shared out."""
+"""Tests the number of items that a call touches, and the shares of a sample."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is in the way of a migration, and what is not."""
+"""Tests which difficulties a migration has, and which it does not have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The plan as a page."""
+"""Tests the page of the plan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which tables suit DynamoDB, and why."""
+"""Tests which tables suit DynamoDB, and the reasons."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Texts of collations sort in keys as their weights do, whatever the weights are."""
+"""Tests that texts sort in keys as their weights do, for any weights."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_keys_sort_as_weights_do(held: dict[str, list[bytes]], one: str, other: 
 
 
 def compared(one: str, other: str) -> int:
-    """As keys do inside a template, with more behind them."""
+    """Compares texts as parts of a template, with more text after them."""
     first, second = (escaped(text) + SEPARATOR for text in (one, other))
     return (first > second) - (first < second)
 

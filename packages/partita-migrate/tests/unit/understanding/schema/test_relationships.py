@@ -1,4 +1,4 @@
-"""Relationships, from keys and shapes alone."""
+"""Tests relationships that are derived from keys and the shape of tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Types as sources write them, and the kinds of their values."""
+"""Tests the kinds of values for the sources' type names."""
 
 from __future__ import annotations
 

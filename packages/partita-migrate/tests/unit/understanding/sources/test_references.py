@@ -1,4 +1,4 @@
-"""Foreign keys that a person adds to those of the schema."""
+"""Tests foreign keys that a person adds to those of the schema."""
 
 from __future__ import annotations
 

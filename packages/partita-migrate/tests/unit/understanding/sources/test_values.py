@@ -1,4 +1,4 @@
-"""The mapping from the source's values to attribute values, against what AWS accepts."""
+"""Tests the mapping from source values to attribute values that AWS accepts."""
 
 from __future__ import annotations
 
@@ -138,13 +138,13 @@ def test_a_single_float_is_told_by_digits_that_give_it_back(value: float) -> Non
 
 
 def digits(value: float) -> int:
-    """How many it takes to tell a number, without the zeros that only give its size."""
+    """Returns the count of significant digits of a number."""
     return len(Decimal(repr(value)).normalize().as_tuple().digits)
 
 
 @given(st.lists(st.datetimes(min_value=datetime(1000, 1, 1)), min_size=2, max_size=5))
 def test_instants_sort_as_their_texts_do(moments: list[datetime]) -> None:
-    """For a sort key compares bytes, and fractions are as long as they need to be."""
+    """A sort key compares bytes, and fractions of a second differ in length."""
     aware = [moment.replace(tzinfo=UTC) for moment in moments]
     for found in (moments, aware):
         by_text = sorted(found, key=lambda moment: str(attribute_value("datetime", moment)))

@@ -1,4 +1,4 @@
-"""A stream consumer: workers share the shards of a Kinesis or DynamoDB stream by leases."""
+"""A stream consumer: workers share the shards of a Kinesis or DynamoDB stream through leases."""
 
 from __future__ import annotations
 

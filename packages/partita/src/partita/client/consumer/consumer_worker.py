@@ -1,9 +1,9 @@
-"""A worker: finds the shards of a stream, and consumes those that it has a lease for.
+"""A worker that finds the shards of a stream and consumes those that it has a lease for.
 
-Each shard is consumed by a task of its own, parents before children. What fails is tried again from
-its checkpoint after a rest, so records come at least once, in order. Shards come from a
-`ShardSource`, and checkpoints are kept in `LeaseSource`: a table that many workers share
-(`shared_leases`), or a place that has one reader only.
+Each shard is consumed by a task of its own, parents before children. A task that fails starts again
+from its checkpoint after a pause, so records arrive at least once, in order. Shards come from a
+`ShardSource`; checkpoints are kept in a `LeaseSource`, which is a table that many workers share
+(`shared_leases`) or a store with a single reader.
 """
 
 from __future__ import annotations
@@ -20,51 +20,51 @@ logger = logging.getLogger(__name__)
 
 
 class ConsumerLeaseLost(PartitaError):
-    """Another worker reads the shard now."""
+    """Raised when another worker has taken the lease of a shard."""
 
     def __init__(self, shard_id: str) -> None:
         super().__init__(f"The lease of {shard_id} was lost; another worker reads it now.")
 
 
 class ShardLease(Protocol):
-    """The right to read a shard, and how far it was read."""
+    """The right to read a shard, and its checkpoint."""
 
     @property
     def shard_id(self) -> str: ...
 
     @property
     def is_over(self) -> bool:
-        """Whether everything in the shard is done with."""
+        """True when every record of the shard has been processed."""
 
 
 AnyLease = TypeVar("AnyLease", bound=ShardLease)
 
 
 class LeaseSource(Protocol[AnyShard, AnyLease]):
-    """Where leases and checkpoints are kept."""
+    """The store of leases and checkpoints."""
 
     async def find(
         self, list_shards: Callable[[], Awaitable[list[AnyShard]]]
     ) -> list[tuple[AnyShard, AnyLease]]:
-        """Every shard with its lease, which is made for new ones and removed with those gone."""
+        """Returns every shard with its lease; adds and removes leases as shards come and go."""
 
     def takeable(self, leases: list[AnyLease], held: int) -> list[AnyLease]:
-        """Those of the leases that a worker that holds so many should try to take."""
+        """Returns the leases that a worker which already has `held` leases should try to take."""
 
     async def take(self, lease: AnyLease) -> AnyLease | None:
-        """The lease as its new owner has it; None when somebody was faster."""
+        """Takes a lease and returns it; returns None when another worker was faster."""
 
     async def renew(self, lease: AnyLease) -> None:
-        """Keep it for another while; LeaseLost when that is too late."""
+        """Extends a lease; raises ConsumerLeaseLost when another worker has taken it."""
 
     async def give_back(self, lease: AnyLease) -> None:
-        """So that nobody has to wait for it."""
+        """Frees a lease, so that other workers need not wait until it expires."""
 
 
 class ConsumerWorker(Generic[AnyShard, AnyLease]):
-    """`consume` reads one shard from the checkpoint of its lease to the end.
+    """A worker that calls `consume` for each shard, from the checkpoint of its lease to its end.
 
-    Without `renew_seconds` leases last for ever: nobody else can take them.
+    Without `renew_seconds`, leases never expire, because there is no other worker.
     """
 
     def __init__(
@@ -87,20 +87,20 @@ class ConsumerWorker(Generic[AnyShard, AnyLease]):
         self._renew_seconds = renew_seconds
         self._held: dict[str, AnyLease] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        """One for each lease that is held."""
+        """The task of each lease in `_held`, by shard ID."""
 
     async def run(self) -> None:
-        """Until cancelled; then the leases are given back."""
+        """Runs until it is cancelled, and then gives its leases back."""
         renewing = asyncio.create_task(self._renew())
         try:
             while True:
                 try:
                     await self._look()
                 except Exception as error:
-                    # What is being read goes on meanwhile.
-                    is_known = isinstance(error, PartitaError)
+                    # The tasks that read shards go on meanwhile.
+                    is_expected = isinstance(error, PartitaError)
                     message = "The %s cannot find its shards: %s"
-                    logger.warning(message, self._name, error, exc_info=not is_known)
+                    logger.warning(message, self._name, error, exc_info=not is_expected)
                     await asyncio.sleep(self._rest_seconds)
                 await asyncio.sleep(self._look_seconds)
         finally:
@@ -109,21 +109,22 @@ class ConsumerWorker(Generic[AnyShard, AnyLease]):
                 try:
                     await self._leases.give_back(lease)
                 except PartitaError:
-                    # It runs out by itself.
+                    # The lease expires by itself.
                     continue
 
     async def _look(self) -> None:
-        """Find new shards, take leases of those that are ready, and consume them."""
-        # First of all: a lease that is found after its task has ended has its last checkpoint.
+        """Finds new shards, takes leases of those that are ready, and starts to consume them."""
+        # Ended tasks are removed before leases are read, so that those leases include the last
+        # checkpoints of the tasks. The other way round, a finished shard would be read again.
         self._forget_ended()
-        found = await self._leases.find(self._source.shards)
-        finished = {lease.shard_id for _, lease in found if lease.is_over}
+        shard_leases = await self._leases.find(self._source.shards)
+        finished = {lease.shard_id for _, lease in shard_leases if lease.is_over}
         ready = {
             shard.shard_id: shard
-            for shard in ready_shards([shard for shard, _ in found], finished)
+            for shard in ready_shards([shard for shard, _ in shard_leases], finished)
             if shard.shard_id not in self._held
         }
-        free = [lease for _, lease in found if lease.shard_id in ready]
+        free = [lease for _, lease in shard_leases if lease.shard_id in ready]
         for lease in self._leases.takeable(free, len(self._held)):
             taken = await self._leases.take(lease)
             if taken is not None:
@@ -149,7 +150,7 @@ class ConsumerWorker(Generic[AnyShard, AnyLease]):
                     logger.warning("The lease of %s was not renewed: %s", lease.shard_id, error)
 
     async def _consume_to_the_end(self, shard: AnyShard, lease: AnyLease) -> None:
-        """From the checkpoint, again and again until there is nothing left to do."""
+        """Consumes a shard from its checkpoint, and after each failure again, until it ends."""
         while not lease.is_over:
             try:
                 await self._consume(shard, lease)
@@ -159,7 +160,7 @@ class ConsumerWorker(Generic[AnyShard, AnyLease]):
                 return
             except Exception:
                 logger.exception(
-                    "The %s failed; %s goes on from its checkpoint.", self._name, lease.shard_id
+                    "The %s failed; %s continues from its checkpoint.", self._name, lease.shard_id
                 )
                 await asyncio.sleep(self._rest_seconds)
 

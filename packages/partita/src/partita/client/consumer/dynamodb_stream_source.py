@@ -19,7 +19,7 @@ GONE, TRIMMED = "ResourceNotFoundException", "TrimmedDataAccessException"
 RECORDS_MAX = 1000
 
 Record = dict[str, Any]
-"""As GetRecords has it."""
+"""A record as GetRecords returns it."""
 RecordPage = ShardPage[str, Record]
 
 
@@ -39,31 +39,31 @@ class DynamoDBStream:
         self._client = client
         self.arn = arn
         self._iterators: dict[str, tuple[str, str]] = {}
-        """The next one of each shard, with the position that it is for."""
+        """The next iterator of each shard, with the position at which it reads."""
 
     async def shards(self) -> list[StreamShard]:
-        """All that can still be read; none when the stream is gone."""
-        found: list[StreamShard] = []
-        asked: dict[str, Any] = {"StreamArn": self.arn}
-        while asked:
+        """Returns all shards that can still be read; an empty list when the stream is gone."""
+        shards: list[StreamShard] = []
+        request: dict[str, Any] = {"StreamArn": self.arn}
+        while request:
             try:
-                answer = await self._client.call("dynamodbstreams", "DescribeStream", asked)
+                response = await self._client.call("dynamodbstreams", "DescribeStream", request)
             except ClientError as error:
                 if error.code == GONE:
                     return []
                 raise
-            page = answer["StreamDescription"]
-            found += map(_shard, page["Shards"])
+            page = response["StreamDescription"]
+            shards += map(_shard, page["Shards"])
             last = page.get("LastEvaluatedShardId")
-            asked = {"StreamArn": self.arn, "ExclusiveStartShardId": last} if last else {}
-        return found
+            request = {"StreamArn": self.arn, "ExclusiveStartShardId": last} if last else {}
+        return shards
 
     async def read(self, shard: StreamShard, position: str, limit: int) -> RecordPage | None:
-        known, iterator = self._iterators.pop(shard.shard_id, ("", ""))
+        iterator_position, iterator = self._iterators.pop(shard.shard_id, ("", ""))
         try:
-            if known != position:
+            if iterator_position != position:
                 iterator = await self._iterator(shard.shard_id, position)
-            answer = await self._get_records(shard.shard_id, position, iterator, limit)
+            response = await self._get_records(shard.shard_id, position, iterator, limit)
         except ClientError as error:
             if error.code == GONE:
                 return None
@@ -71,43 +71,43 @@ class DynamoDBStream:
                 raise
             logger.warning("Changes in %s were removed before they were read.", self.arn)
             return ShardPage(TRIM_HORIZON, is_behind=True)
-        records: list[Record] = answer["Records"]
+        records: list[Record] = response["Records"]
         page = ShardPage(sequence_of(records[-1]) if records else position, records)
         page.is_behind = bool(records)
-        if following := answer.get("NextShardIterator"):
+        if following := response.get("NextShardIterator"):
             self._iterators[shard.shard_id] = (page.position, following)
         else:
             page.is_last = True
         return page
 
     async def end(self, shard: StreamShard) -> str:
-        """An iterator behind all that a shard holds now, which expires after minutes."""
+        """Returns an iterator after the newest record of a shard; it expires after 15 minutes."""
         return await self._iterator(shard.shard_id, LATEST)
 
     def begin(self, shard_id: str, iterator: str) -> None:
-        """Read a shard from there on, and once it has expired from the shard's beginning."""
+        """Starts a shard at an iterator; once that has expired, at the shard's beginning."""
         self._iterators[shard_id] = (TRIM_HORIZON, iterator)
 
     async def _get_records(
         self, shard_id: str, position: str, iterator: str, limit: int
     ) -> dict[str, Any]:
-        asked = {"ShardIterator": iterator, "Limit": min(limit, RECORDS_MAX)}
+        request = {"ShardIterator": iterator, "Limit": min(limit, RECORDS_MAX)}
         try:
-            return await self._client.call("dynamodbstreams", "GetRecords", asked)
+            return await self._client.call("dynamodbstreams", "GetRecords", request)
         except ClientError as error:
             if error.code != EXPIRED:
                 raise
-        asked["ShardIterator"] = await self._iterator(shard_id, position)
-        return await self._client.call("dynamodbstreams", "GetRecords", asked)
+        request["ShardIterator"] = await self._iterator(shard_id, position)
+        return await self._client.call("dynamodbstreams", "GetRecords", request)
 
     async def _iterator(self, shard_id: str, position: str) -> str:
-        asked = {"StreamArn": self.arn, "ShardId": shard_id}
+        request = {"StreamArn": self.arn, "ShardId": shard_id}
         if position in (TRIM_HORIZON, LATEST):
-            asked["ShardIteratorType"] = position
+            request["ShardIteratorType"] = position
         else:
-            asked |= {"ShardIteratorType": "AFTER_SEQUENCE_NUMBER", "SequenceNumber": position}
-        answer = await self._client.call("dynamodbstreams", "GetShardIterator", asked)
-        return str(answer["ShardIterator"])
+            request |= {"ShardIteratorType": "AFTER_SEQUENCE_NUMBER", "SequenceNumber": position}
+        response = await self._client.call("dynamodbstreams", "GetShardIterator", request)
+        return str(response["ShardIterator"])
 
 
 def _shard(shard: dict[str, Any]) -> StreamShard:

@@ -1,14 +1,14 @@
-"""A consumer of a Kinesis stream: all shards, parents before children, from where it had come to.
+"""A consumer of a Kinesis stream: it reads all shards from their checkpoints, parents first.
 
     async def handle(shard_id, records, checkpoint):
         ...
-        await checkpoint()      # these records, and all before them, are done with
+        await checkpoint()      # these records, and all before them, are processed
 
     await Consumer(client, "visits", "counter", handle).run()
 
-Records are handed over in the order of their shard, the next ones when `handle` returns. What is
-not covered by a checkpoint comes again after a failure: at least once, in order. Several workers
-share the shards between them through leases in a table. It runs against Amazon Kinesis as it is.
+Records of a shard are delivered in order, the next batch when `handle` returns. After a failure,
+delivery starts again after the last checkpoint, so each record arrives at least once, in order.
+Several workers share the shards through leases in a table. It works with Amazon Kinesis too.
 """
 
 from __future__ import annotations
@@ -33,24 +33,24 @@ from partita.client.consumer.stream_shards import consume_shard
 from partita.foundation.clock import Clock, system_clock
 
 POLL_SECONDS = 0.25
-"""Between two looks at an empty shard: Amazon allows five reads a second."""
+"""The pause between two reads of an empty shard: Amazon allows five reads a second."""
 LOOK_SECONDS = 1.0
 LEASE_SECONDS = 10.0
 REST_SECONDS = 1.0
-"""After a failure of the handler, before its records come again."""
+"""The pause after a failure of the handler, before its records are delivered again."""
 RECORDS_MAX = 10_000
 
 Record = KinesisRecord
 Checkpoint = Callable[[], Awaitable[None]]
 Handle = Callable[[str, list[Record], Checkpoint], Awaitable[None]]
-"""`handle(shard_id, records, checkpoint)`. The last call of a shard may have no records: its
-checkpoint says that the shard is done with, and that its children may begin."""
+"""`handle(shard_id, records, checkpoint)`. The last call for a shard may have no records; its
+checkpoint marks the shard as finished, so that its children can be read."""
 
 
 class Consumer:
-    """One worker. `application` names those that share the work; `worker` is this one of them.
+    """One worker. `application` is the name that all workers share; `worker` is this one's name.
 
-    A worker that comes back under its old name need not wait for its leases to run out.
+    A worker that restarts under its old name does not have to wait for its leases to expire.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class Consumer:
         )
 
     async def run(self) -> None:
-        """Until cancelled; then the leases are given back."""
+        """Runs until it is cancelled, and then gives its leases back."""
         await self._table.create()
         await self._worker.run()
 
@@ -92,11 +92,11 @@ class Consumer:
         read, process = partial(self._read, shard), partial(self._process, lease)
         await consume_shard(lease.checkpoint, read, process)
         while not lease.is_over and not lease.is_lost:
-            # The handler has everything, and has yet to say that it is done with it.
+            # The handler has all records, but has not called the last checkpoint yet.
             await asyncio.sleep(self._poll_seconds)
 
     async def _read(self, shard: KinesisShard, position: str) -> KinesisPage:
-        """The next page that has something in it, or is the last."""
+        """Waits for the next page that has records or is the last, and returns it."""
         while True:
             page = await self._stream.read(shard, position, self._records_max)
             if page.records or page.is_last:

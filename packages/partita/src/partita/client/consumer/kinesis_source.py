@@ -1,7 +1,7 @@
 """A Kinesis stream as a source of shards and records, over the wire.
 
-A position is a sequence number that was read, or the name of a place: TRIM_HORIZON, LATEST, or
-AT_TIMESTAMP and a moment. Iterators are kept here: one that expired is replaced by position.
+A position is the sequence number of the last record that was read, or TRIM_HORIZON, LATEST, or
+"AT_TIMESTAMP 1700000000.000". An iterator that has expired is replaced by one for its position.
 """
 
 from __future__ import annotations
@@ -37,53 +37,55 @@ class KinesisStream:
         self._client = client
         self._stream = stream
         self._iterators: dict[str, tuple[str, str]] = {}
-        """The next one of each shard, with the position that it is for."""
+        """The next iterator of each shard, with the position at which it reads."""
 
     async def shards(self) -> list[KinesisShard]:
-        found: list[KinesisShard] = []
-        asked: dict[str, Any] = {"StreamName": self._stream}
-        while asked:
-            page = await self._client.call("kinesis", "ListShards", asked)
-            found += map(_shard, page["Shards"])
-            asked = {"NextToken": page["NextToken"]} if page.get("NextToken") else {}
-        return found
+        shards: list[KinesisShard] = []
+        request: dict[str, Any] = {"StreamName": self._stream}
+        while request:
+            page = await self._client.call("kinesis", "ListShards", request)
+            shards += map(_shard, page["Shards"])
+            request = {"NextToken": page["NextToken"]} if page.get("NextToken") else {}
+        return shards
 
     async def read(self, shard: KinesisShard, position: str, limit: int) -> KinesisPage:
         shard_id = shard.shard_id
-        known, iterator = self._iterators.pop(shard_id, ("", ""))
-        if known != position:
+        iterator_position, iterator = self._iterators.pop(shard_id, ("", ""))
+        if iterator_position != position:
             iterator = await self._iterator(shard_id, position)
         try:
-            answer = await self._get_records(iterator, limit)
+            response = await self._get_records(iterator, limit)
         except ClientError as error:
             if error.code != EXPIRED:
                 raise
-            answer = await self._get_records(await self._iterator(shard_id, position), limit)
-        records = list(map(_record, answer["Records"]))
+            response = await self._get_records(await self._iterator(shard_id, position), limit)
+        records = list(map(_record, response["Records"]))
         page = ShardPage(records[-1].sequence_number if records else position, records)
-        page.is_behind = bool(answer.get("MillisBehindLatest", 0))
-        if following := answer.get("NextShardIterator"):
+        page.is_behind = bool(response.get("MillisBehindLatest", 0))
+        if following := response.get("NextShardIterator"):
             self._iterators[shard_id] = (page.position, following)
         else:
             page.is_last = True
         return page
 
     async def _get_records(self, iterator: str, limit: int) -> dict[str, Any]:
-        asked = {"ShardIterator": iterator, "Limit": limit}
-        return await self._client.call("kinesis", "GetRecords", asked)
+        request = {"ShardIterator": iterator, "Limit": limit}
+        return await self._client.call("kinesis", "GetRecords", request)
 
     async def _iterator(self, shard_id: str, position: str) -> str:
-        asked = {"StreamName": self._stream, "ShardId": shard_id}
+        request = {"StreamName": self._stream, "ShardId": shard_id}
         try:
-            answer = await self._client.call(
-                "kinesis", "GetShardIterator", asked | _start(position)
+            response = await self._client.call(
+                "kinesis", "GetShardIterator", request | _start(position)
             )
         except ClientError as error:
             if error.code != INVALID or not position.startswith(AT_TIMESTAMP):
                 raise
-            # The service's clock has yet to come there: nothing is in the shard since then.
-            answer = await self._client.call("kinesis", "GetShardIterator", asked | _start(LATEST))
-        return str(answer["ShardIterator"])
+            # The timestamp is in the future by the service's clock, so no record is newer than it.
+            response = await self._client.call(
+                "kinesis", "GetShardIterator", request | _start(LATEST)
+            )
+        return str(response["ShardIterator"])
 
 
 def _start(position: str) -> dict[str, Any]:

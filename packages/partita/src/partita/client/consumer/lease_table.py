@@ -1,8 +1,8 @@
-"""Who reads which shard, and how far: kept in a table, so that it outlives every reader.
+"""A table of leases: the owner and the checkpoint of each shard, which outlive the workers.
 
-A lease belongs to the worker that last counted it up. A worker that finds a lease not counted for
-a while takes it, by counting it up itself; whoever had it is refused from then on, so that of two
-workers only one can note a position. No clock is compared with another.
+A lease belongs to the worker that last incremented its counter. A worker that sees a counter stand
+still for a while takes the lease by incrementing it. From then on all writes of the old owner fail,
+so only one worker at a time can save checkpoints. Clocks of different machines are never compared.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from partita.client.client_errors import ClientError
 from partita.client.consumer.consumer_worker import ConsumerLeaseLost
 
 SHARD_END = "SHARD_END"
-"""The checkpoint of a shard of which everything is done with."""
+"""The checkpoint of a shard whose records have all been processed."""
 NOBODY = "-"
 TABLE_POLL_SECONDS = 0.2
 REFUSED = "ConditionalCheckFailedException"
@@ -31,7 +31,7 @@ class StoredLease:
     checkpoint: str
     is_lost: bool = False
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Renewals and checkpoints go one after the other: each counts on."""
+    """Serializes renewals and checkpoints, since each increments the counter."""
 
     @property
     def is_over(self) -> bool:
@@ -39,7 +39,7 @@ class StoredLease:
 
 
 class LeaseTable:
-    """The leases of one stream. A table may hold those of many."""
+    """The leases of one stream. Several streams can share a table."""
 
     def __init__(self, client: Client, table: str, stream: str) -> None:
         self._client = client
@@ -47,7 +47,7 @@ class LeaseTable:
         self._stream = stream
 
     async def create(self) -> None:
-        """Make the table, unless it is there."""
+        """Creates the table unless it exists."""
         try:
             await self._call(
                 "CreateTable",
@@ -67,7 +67,7 @@ class LeaseTable:
             await asyncio.sleep(TABLE_POLL_SECONDS)
 
     async def all(self) -> dict[str, StoredLease]:
-        """By shard."""
+        """Returns all leases by shard ID."""
         leases: dict[str, StoredLease] = {}
         page: dict[str, Any] = {}
         while not page or "LastEvaluatedKey" in page:
@@ -86,7 +86,7 @@ class LeaseTable:
         return leases
 
     async def add(self, shard_id: str, checkpoint: str) -> None:
-        """A lease that nobody has; nothing, if there is one."""
+        """Adds a lease without an owner, unless the shard has a lease already."""
         item = {
             **self._key(shard_id),
             "owner": {"S": NOBODY},
@@ -105,32 +105,32 @@ class LeaseTable:
                 raise
 
     async def take(self, lease: StoredLease, owner: str) -> StoredLease | None:
-        """The lease for this owner, unless somebody was faster."""
+        """Takes a lease and returns it; returns None when another worker was faster."""
         taken = StoredLease(lease.shard_id, owner, lease.counter, lease.checkpoint)
         try:
-            await self._count_up(taken, lease.owner, owner, lease.checkpoint)
+            await self._increment(taken, lease.owner, owner, lease.checkpoint)
         except ConsumerLeaseLost:
             return None
         return taken
 
     async def renew(self, lease: StoredLease) -> None:
         async with lease.turn:
-            await self._count_up(lease, lease.owner, lease.owner, lease.checkpoint)
+            await self._increment(lease, lease.owner, lease.owner, lease.checkpoint)
 
     async def save_checkpoint(self, lease: StoredLease, checkpoint: str) -> None:
         async with lease.turn:
-            await self._count_up(lease, lease.owner, lease.owner, checkpoint)
+            await self._increment(lease, lease.owner, lease.owner, checkpoint)
 
     async def give_back(self, lease: StoredLease) -> None:
-        """So that nobody has to wait for it."""
+        """Frees a lease, so that other workers need not wait until it expires."""
         async with lease.turn:
-            await self._count_up(lease, lease.owner, NOBODY, lease.checkpoint)
+            await self._increment(lease, lease.owner, NOBODY, lease.checkpoint)
             lease.is_lost = True
 
     async def remove(self, lease: StoredLease) -> None:
         await self._call("DeleteItem", Key=self._key(lease.shard_id))
 
-    async def _count_up(
+    async def _increment(
         self, lease: StoredLease, owner: str, new_owner: str, checkpoint: str
     ) -> None:
         if lease.is_lost:
@@ -174,8 +174,8 @@ def _lease(item: dict[str, Any]) -> StoredLease:
 
 
 def _is_done(item: dict[str, Any] | None, owner: str, counter: int, checkpoint: str) -> bool:
-    """Whether a refused update was carried out before: its answer was lost, and it was repeated."""
+    """True when a refused update had succeeded before: the client retries after a lost response."""
     if item is None:
         return False
-    found = _lease(item)
-    return (found.owner, found.counter, found.checkpoint) == (owner, counter, checkpoint)
+    stored = _lease(item)
+    return (stored.owner, stored.counter, stored.checkpoint) == (owner, counter, checkpoint)

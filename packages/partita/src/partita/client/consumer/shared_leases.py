@@ -1,7 +1,7 @@
-"""Leases that several workers share: which of them one worker should take.
+"""Leases that several workers share, and the rule by which a worker takes some.
 
-Everybody counts its leases up in a table. What nobody counts up is free; and who has more than its
-share loses a lease to a worker that has fewer, one at a time.
+Each worker increments the counters of its leases in a table. A lease whose counter stands still is
+free. A worker with more than its share of leases loses one at a time to workers with fewer.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from partita.foundation.clock import Clock
 
 
 class SharedLeases:
-    """As one worker sees them. `start` is where the first of all workers begins with a stream."""
+    """The leases as one worker sees them. `start` is where the very first worker starts reading."""
 
     def __init__(
         self, table: LeaseTable, worker: str, start: str, lease_seconds: float, clock: Clock
@@ -28,25 +28,28 @@ class SharedLeases:
         self._lease_seconds = lease_seconds
         self._clock = clock
         self._seen: dict[str, tuple[int, float]] = {}
-        """The counter of each lease, and since when it has been that."""
+        """The counter of each lease, and when this worker first saw that value."""
 
     async def find(
         self, list_shards: Callable[[], Awaitable[list[KinesisShard]]]
     ) -> list[tuple[KinesisShard, StoredLease]]:
         leases = await self._table.all()
-        # Listed after the leases: a shard that is missing now is too old for the service.
+        # Shards are listed after the leases, so a lease without a shard is of one that has expired.
+        # The other way round, it could be of a shard that is only a moment old.
         shards = await list_shards()
         gone = leases.keys() - {shard.shard_id for shard in shards}
         if await self._add_leases(shards, leases):
             leases = await self._table.all()
         for shard_id in gone & leases.keys():
             await self._table.remove(leases.pop(shard_id))
-        return [(one, leases[one.shard_id]) for one in shards if one.shard_id in leases]
+        return [(shard, leases[shard.shard_id]) for shard in shards if shard.shard_id in leases]
 
     async def _add_leases(self, shards: list[KinesisShard], leases: dict[str, StoredLease]) -> bool:
-        """Shards that appear later are read from their start, as children of those before.
+        """Adds leases for new shards; returns True if there were any.
 
-        The latest is what comes from now on, whatever happens before the first checkpoint.
+        Shards that appear later are children of earlier ones and are read from their start. LATEST
+        is stored as the current time, so that nothing is skipped after a crash before the first
+        checkpoint.
         """
         new = [shard.shard_id for shard in shards if shard.shard_id not in leases]
         parents = {parent for shard in shards for parent in shard.parents}
@@ -59,18 +62,18 @@ class SharedLeases:
         return bool(new)
 
     def takeable(self, leases: list[StoredLease], held: int) -> list[StoredLease]:
-        """Leases that nobody counts up; else one of a worker that has more than its share."""
+        """Returns the abandoned leases, or else one of a worker that has more than its share."""
         now = asyncio.get_running_loop().time()
-        left = [lease for lease in leases if self._is_left(lease, now)]
-        if left:
-            return left
+        abandoned = [lease for lease in leases if self._is_abandoned(lease, now)]
+        if abandoned:
+            return abandoned
         loads = Counter(lease.owner for lease in leases)
         owner, most = loads.most_common(1)[0] if loads else ("", 0)
         if most > held + 1:
             return [next(lease for lease in leases if lease.owner == owner)]
         return []
 
-    def _is_left(self, lease: StoredLease, now: float) -> bool:
+    def _is_abandoned(self, lease: StoredLease, now: float) -> bool:
         counter, since = self._seen.get(lease.shard_id, (-1, now))
         if lease.counter != counter:
             since = now

@@ -1,6 +1,6 @@
-"""Streams of shards, whoever keeps them: what is read of one, and which may be read now. No I/O.
+"""Shards of any stream, without I/O: pages of records, and which shards are ready to be read.
 
-A shard that was split or merged goes on in its children. A reader that finishes parents before
+A shard that was split or merged continues in its children. A reader that finishes parents before
 their children sees the records of every key in order.
 """
 
@@ -17,7 +17,7 @@ class SourceShard(Protocol):
 
     @property
     def parents(self) -> Collection[str]:
-        """The ids of the shards that come before it, whether they are still there or not."""
+        """The IDs of the shards that it continues, which may have expired."""
 
 
 AnyShard = TypeVar("AnyShard", bound=SourceShard)
@@ -27,30 +27,30 @@ AnyRecord = TypeVar("AnyRecord")
 
 @dataclass(slots=True)
 class ShardPage(Generic[AnyPosition, AnyRecord]):
-    """What was read of a shard, and where to go on."""
+    """Records of a shard, and the position after them."""
 
     position: AnyPosition
     records: list[AnyRecord] = field(default_factory=list)
     is_last: bool = False
-    """Whether nothing will ever follow."""
+    """True when the shard is closed and this is its end."""
     is_behind: bool = False
-    """Whether there is more to read right now."""
+    """True when there are more records to read right now."""
 
 
 class ShardSource(Protocol[AnyShard, AnyPosition, AnyRecord]):
-    """Where shards and their records come from."""
+    """A stream from which shards and their records are read."""
 
     async def shards(self) -> list[AnyShard]:
-        """All that can still be read."""
+        """Returns all shards that can still be read."""
 
     async def read(
         self, shard: AnyShard, position: AnyPosition, limit: int
     ) -> ShardPage[AnyPosition, AnyRecord] | None:
-        """What comes from a position on, so many records at most; None when the shard is gone."""
+        """Returns at most `limit` records from a position on; None when the shard is gone."""
 
 
 def ready_shards(shards: Iterable[AnyShard], finished: Collection[str]) -> list[AnyShard]:
-    """Those that are not finished, and whose parents are finished, or gone for their age."""
+    """Returns the unfinished shards whose parents are all finished or have expired."""
     unfinished = {shard.shard_id: shard for shard in shards if shard.shard_id not in finished}
     return [shard for shard in unfinished.values() if unfinished.keys().isdisjoint(shard.parents)]
 
@@ -60,7 +60,7 @@ async def consume_shard(
     read: Callable[[AnyPosition], Awaitable[ShardPage[AnyPosition, AnyRecord] | None]],
     process: Callable[[ShardPage[AnyPosition, AnyRecord]], Awaitable[None]],
 ) -> None:
-    """Page after page from a position to the end of a shard, each when the one before is done."""
+    """Reads and processes a shard page by page, from a position to its end."""
     while (page := await read(position)) is not None:
         await process(page)
         if page.is_last:

@@ -1,8 +1,8 @@
-// The shell: navigation, the command palette, the theme, whether the server is there.
+// The shell around all pages: navigation, command palette, theme, sign-in, and connection status.
 
 import { render } from "./vendor/preact-htm.js";
-import { Field, Input, Over, PLACES, Problem, Toasts, html, link, mayLeave, placed, route, useEffect, useState } from "./parts.js";
-import { allTables, onSession, session, signIn, signOut, start } from "./api.js";
+import { Field, Input, Over, PLACES, Problem, Toasts, html, link, mayLeave, placed, route, useEffect, useState } from "./shared/parts.js";
+import { allTables, onSession, session, signIn, signOut, start } from "./shared/api.js";
 
 const PAGES = [
   ["tables", "Tables"],
@@ -56,18 +56,18 @@ function Palette({ onClose }) {
   };
   useEffect(() => { document.getElementById(`choice-${at}`)?.scrollIntoView({ block: "nearest" }); }, [at]);
   return html`<${Over} kind="palette" label="Command palette" onClose=${onClose}>
-    <input data-focus placeholder="Go to a page or a table, or do something" aria-label="Command" role="combobox"
+    <input data-focus placeholder="Go to a page or a table, or run a command" aria-label="Command" role="combobox"
       aria-expanded="true" aria-controls="choices" aria-activedescendant=${found[at] ? `choice-${at}` : undefined}
       value=${text} onInput=${(event) => { setText(event.target.value); setAt(0); }} onKeyDown=${onKeyDown} />
     <ul id="choices" role="listbox" aria-label="Commands">
       ${found.map((one, index) => html`<li id=${`choice-${index}`} role="option" aria-selected=${index === at ? "true" : "false"}
         onMouseMove=${() => setAt(index)} onClick=${() => pick(one)}><span>${one.text}</span><span class="quiet">${one.kind}</span></li>`)}
     </ul>
-    ${!found.length && html`<p class="empty">Nothing has that name.</p>`}
+    ${!found.length && html`<p class="empty">No command matches.</p>`}
   <//>`;
 }
 
-// Over the page, which keeps what was typed in it when a session ends.
+// The dialog lies over the page, so that typed input is kept when a session expires.
 function SignIn({ isFirst }) {
   const [form, setForm] = useState({ AccessKeyId: "", SecretAccessKey: "", SessionToken: "" });
   const [error, setError] = useState(null);
@@ -81,7 +81,7 @@ function SignIn({ isFirst }) {
   return html`<${Over} label="Sign in" onClose=${() => {}}>
     <form onSubmit=${act} class="sign-in">
       <h1>Sign in</h1>
-      <p class="quiet">${isFirst ? "With an access key of this server. The console can do what its user may, and nothing else." : "Your session has ended. What you have typed is still here."}</p>
+      <p class="quiet">${isFirst ? "Use an access key of this server. The console can do what its user is allowed to do, and nothing more." : "Your session has ended. What you have typed is still here."}</p>
       <${Field} label="Access key"><${Input} value=${form.AccessKeyId} onInput=${set("AccessKeyId")} name="username" autocomplete="username" required data-focus /><//>
       <${Field} label="Secret"><${Input} value=${form.SecretAccessKey} onInput=${set("SecretAccessKey")} type="password" name="password" autocomplete="current-password" required /><//>
       <details class="more"><summary>Temporary credentials</summary><${Field} label="Session token"><${Input} value=${form.SessionToken} onInput=${set("SessionToken")} type="password" /><//></details>
@@ -124,7 +124,7 @@ function App() {
       () => setPage({ name: here.page, error: new Error("The page could not be loaded: the server does not answer.") }),
     );
   }, [here.page, here.parts[0], session.state === "connected"]);
-  // On a phone, the pages stand in one row that is wider than the screen.
+  // On a phone, the links to the pages are in one row that is wider than the screen.
   useEffect(() => {
     const row = document.querySelector(".nav"), current = row.querySelector("[aria-current]");
     if (current) row.scrollLeft = current.offsetLeft - row.offsetLeft - (row.clientWidth - current.offsetWidth) / 2;
@@ -132,7 +132,7 @@ function App() {
   const { state } = session;
   const withBanner = state === "gone" || state === "back";
   const isOut = session.isSignedOut;
-  // Of somebody else, or after signing out, nothing stays on the page.
+  // After another user signs in, or after signing out, nothing of the old page is kept.
   const [wasIn, setWasIn] = useState("");
   useEffect(() => { if (session.User) setWasIn(session.User); }, [session.User]);
   const ready = state !== "starting" && !(state === "gone" && !session.Endpoint) && (!isOut || wasIn);

@@ -57,7 +57,7 @@ _decode = msgspec.msgpack.Decoder(DatabaseBackup).decode
 
 
 class BackupSummary(NamedTuple):
-    """The report of `partita backup`."""
+    """A finished backup, as `partita backup` reports it."""
 
     name: str
     keys: int

@@ -1,4 +1,4 @@
-"""The context of all recovery tasks: bases, backups, restores, exports, imports and bulk puts.
+"""The context that all recovery tasks share: bases, backups, restores, exports, imports, bulk puts.
 
 A task is a generator: each `yield` ends a piece of work and returns the next write batch. A task
 that yields a future is resumed when that is done. One that yields COMMITTED is resumed when all its

@@ -11,16 +11,20 @@ from partita.database.logs.change_log import change_log_layout as change_layout
 from partita.database.logs.change_log.change_records import created_at
 from partita.database.shared.rounds import round_drafts
 from partita.database.shared.rounds.fetched_view import FetchedView
+from partita.database.storage.branch_engine import BranchEngine
 from partita.database.storage.engine import ConflictDetected
+from partita.database.storage.group_commit import GroupCommit
 from partita.database.storage.postgresql.trip_plans import (
     CommitPlan,
     FetchPlan,
     FetchResult,
     StoredRow,
 )
-from partita.database.storage.write_batch import LatestState, WriteBatch
+from partita.database.storage.write_batch import WriteBatch
 from partita.database.tables import table_layout
 from partita.database.tables.table_statistics import statistics_value
+from partita.errors import RequestError
+from partita.testing.manual_loop import ManualLoop
 
 ITEM = table_layout.ITEMS + b"\x00\x00\x00\x01" + b"hash-abc" + b"key"
 OTHER = table_layout.ITEMS + b"\x00\x00\x00\x01" + b"hash-xyz" + b"key"
@@ -36,22 +40,33 @@ def change_value(at: float) -> bytes:
     return b"\x01" + struct.pack(">d", at) + b"keys"
 
 
-class Latest(LatestState):
-    """The state that a draft is applied to, at second 50."""
+def latest_state(values: dict[bytes, bytes], held: tuple[bytes, ...] = ()) -> GroupCommit:
+    """The writer that drafts are applied to, at second 50. A commit that holds items is pending."""
+    engine = BranchEngine()
+    engine.commit(dict(values))
+    engine.refresh()
+    loop = ManualLoop()
+    commits = GroupCommit(
+        engine,
+        loop.call_soon,
+        loop.call_soon,
+        loop.call_later,
+        lambda changes: None,
+        lambda failure: RequestError(str(failure)),
+        lambda: 50.0,
+    )
 
-    def __init__(self, values: dict[bytes, bytes | None], held: tuple[bytes, ...] = ()) -> None:
-        super().__init__(lambda: 50.0)
-        self.values = values
-        self.held = held
+    def hold(write_batch: WriteBatch) -> None:
+        for key in held:
+            write_batch.put(key, b"in a transaction")
+            write_batch.hold(key)
 
-    def get(self, key: bytes) -> bytes | None:
-        return self.values.get(key)
-
-    def is_held(self, key: bytes) -> bool:
-        return key in self.held
+    if held:
+        commits.write(hold, lambda answer: None)
+    return commits
 
 
-def applied(draft: ValueDraft, latest: Latest) -> WriteBatch:
+def applied(draft: ValueDraft, latest: GroupCommit) -> WriteBatch:
     write_batch = WriteBatch(latest)
     draft.apply(write_batch)
     return write_batch
@@ -72,34 +87,34 @@ def draft_of(
 
 def test_a_draft_counts_while_everything_it_read_is_the_same() -> None:
     draft = draft_of({ITEM: b"old", OTHER: None}, {ITEM: b"new", OTHER: None}, holds=(ITEM,))
-    write_batch = applied(draft, Latest({ITEM: b"old"}))
+    write_batch = applied(draft, latest_state({ITEM: b"old"}))
     assert write_batch.changes == {ITEM: b"new", OTHER: None}
     assert write_batch.holds == [ITEM]
 
 
 @pytest.mark.parametrize("now_there", [{ITEM: b"changed"}, {}, {ITEM: b"old", OTHER: b"came"}])
 def test_a_draft_conflicts_when_something_it_read_was_changed_removed_or_put(
-    now_there: dict[bytes, bytes | None],
+    now_there: dict[bytes, bytes],
 ) -> None:
     with pytest.raises(ConflictDetected):
-        applied(draft_of({ITEM: b"old", OTHER: None}, {ITEM: b"new"}), Latest(now_there))
+        applied(draft_of({ITEM: b"old", OTHER: None}, {ITEM: b"new"}), latest_state(now_there))
 
 
 def test_a_draft_conflicts_when_a_transaction_has_taken_an_item_that_was_free() -> None:
     with pytest.raises(ConflictDetected):
-        applied(draft_of({}, {}, free=(ITEM,)), Latest({}, held=(ITEM,)))
+        applied(draft_of({}, {}, free=(ITEM,)), latest_state({}, held=(ITEM,)))
 
 
 def test_the_counts_of_a_draft_are_added_to_the_latest() -> None:
     draft = draft_of({COUNTS: statistics_value(3, 100)}, {COUNTS: statistics_value(4, 140)})
-    write_batch = applied(draft, Latest({COUNTS: statistics_value(10, 1000)}))
+    write_batch = applied(draft, latest_state({COUNTS: statistics_value(10, 1000)}))
     assert write_batch.changes == {COUNTS: statistics_value(11, 1040)}
 
 
 def test_the_changes_of_a_draft_are_logged_behind_those_that_came_in_between() -> None:
     logged = change_layout.change_key(7, 1, 4)
     draft = draft_of({SEQUENCE: pack(3)}, {SEQUENCE: pack(4), logged: change_value(20.0)})
-    write_batch = applied(draft, Latest({SEQUENCE: pack(9)}))
+    write_batch = applied(draft, latest_state({SEQUENCE: pack(9)}))
     change = change_layout.change_key(7, 1, 10)
     assert write_batch.changes.keys() == {SEQUENCE, change}
     assert write_batch.changes[SEQUENCE] == pack(10)

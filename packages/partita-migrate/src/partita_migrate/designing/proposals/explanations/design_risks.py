@@ -31,6 +31,7 @@ def few_values(design: Design, inputs: DesignInputs) -> Iterator[str]:
             refs = columns_of(entity, attribute) if attribute is not None else []
             if attribute is None or not refs or attribute.when or attribute.shards > 1:
                 continue
+            # The analysis counts the values of columns per table, not across a join.
             if any(ref.table != entity.source for ref in refs):
                 continue
             names = [ref.column for ref in refs]
@@ -85,17 +86,12 @@ def _null_keys(plan: ItemPlan) -> Iterator[str]:
         for key in (keys.base.partition, keys.base.sort):
             refs = [column_source(plan.inputs, entity, ref).column for ref in key]
             # A NULL beside other values is a part of the key like any other.
-            if refs and all(_may_be_null(plan, ref) for ref in refs):
+            if refs and all(plan.inputs.schema.is_nullable(ref) for ref in refs):
                 yield (
                     f"{', '.join(map(str, refs))} may be NULL in the source, and a key of"
                     f" {entity} is made of {'it' if len(refs) == 1 else 'them alone'}: a row"
                     f" without {'it' if len(refs) == 1 else 'any'} has no item."
                 )
-
-
-def _may_be_null(plan: ItemPlan, ref: ColumnRef) -> bool:
-    column = plan.inputs.schema.column(ref)
-    return column is not None and column.is_nullable
 
 
 def _reads(plan: ItemPlan) -> Iterator[str]:

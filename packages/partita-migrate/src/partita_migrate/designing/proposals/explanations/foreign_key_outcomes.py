@@ -63,8 +63,7 @@ def _reference(
         )
     missing = (
         f"Writing a row of {table.name} no longer checks that its row of {parent} exists: where"
-        " that"
-        " matters, add a ConditionCheck of its key to a transaction, for double the units."
+        " that matters, add a ConditionCheck of its key to a transaction, for double the units."
     )
     return ForeignKeyOutcome(
         table=table.name,

@@ -248,9 +248,12 @@ def _add_wanted(
     pattern = read.pattern
     named = [*pattern.columns, *pattern.range, *pattern.filters] if pattern.columns else []
     listed = [ColumnRef.parse(name) for name in named]
+    # A pattern that names no columns may want any of them, so all are repeated.
     only = {ref.column for ref in listed if ref.table == table} if listed else None
     for link in plan.inputs.schema.parents(entity):
         is_named = bool(set(link.columns) & set(pattern.through))
+        # A table can be referenced twice (billing and delivery address): the pattern names the
+        # foreign key.
         if link.parent == table and is_named and [link] != path:
             _add_other_row(plan, draft, link, only)
             return

@@ -61,9 +61,8 @@ def _unique(plan: ItemPlan, source: str, key: list[str], base: set[ColumnRef]) -
         kept_by="item",
         why=(
             "A guard item with the value as its key is put in the same transaction, on condition"
-            " that"
-            " it does not exist; that is one more write, and the transaction doubles the units of"
-            " both."
+            " that it does not exist; that is one more write, and the transaction doubles the"
+            " units of both."
         ),
     )
 

@@ -16,6 +16,8 @@ def identities(inputs: DesignInputs, entity: str) -> list[list[ColumnRef]]:
     keys = []
     for position, key in enumerate(schema.unique_keys(entity)):
         columns = [schema.column(ColumnRef(entity, name)) for name in key]
+        # The first is the primary key. A unique index allows several rows with NULL, so with a
+        # nullable column it does not identify them.
         if position and any(column is None or column.is_nullable for column in columns):
             continue
         keys.append(list(dict.fromkeys(schema.canonical(ColumnRef(entity, name)) for name in key)))

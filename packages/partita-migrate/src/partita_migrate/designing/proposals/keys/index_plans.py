@@ -148,6 +148,8 @@ def _index_key(
             f"{read.pattern.name!r} reads the items of one {names}, {how} of"
             f" {subject.names(read.order)}."
         )
+    # Any sort key does for a lookup; the rest of the table's key makes the order of the items
+    # stable.
     rest = tuple(ref for ref in base.columns if ref not in read.equality)
     if _is_inverted(base, read):
         return PlannedKey(read.equality, base.partition), (
@@ -164,7 +166,7 @@ def _loses_rows(subject: EntityWorkload, key: PlannedKey, read: PatternRead) -> 
     which keeps them out of the index."""
     given_columns = {*read.equality, *(read.order[:1] if read.pattern.range else ())}
     return bool(key.sort) and all(
-        ref not in given_columns and _may_be_null(subject, ref) for ref in key.sort
+        ref not in given_columns and subject.schema.is_nullable(ref) for ref in key.sort
     )
 
 
@@ -177,11 +179,6 @@ def _with_identity(
     return PlannedKey(
         key.partition, (*key.sort, *(ref for ref in base.columns if ref not in key.columns))
     )
-
-
-def _may_be_null(subject: EntityWorkload, ref: ColumnRef) -> bool:
-    column = subject.schema.column(ref)
-    return column is not None and column.is_nullable
 
 
 def _shortest_partition(

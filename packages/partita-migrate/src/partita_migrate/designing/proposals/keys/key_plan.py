@@ -100,9 +100,11 @@ def match(key: PlannedKey, read: PatternRead) -> KeyMatch | None:
         return None
     rest = given_columns - set(key.partition)
     count = 0
+    # Given columns serve a sort key only from its left, as in an index of a relational database.
     while count < len(key.sort) and key.sort[count] in rest:
         rest.discard(key.sort[count])
         count += 1
+    # After the given columns, the items must come in the order that the pattern asks for.
     following = key.sort[count : count + len(read.order)]
     if read.order and following != read.order:
         return None

@@ -42,6 +42,8 @@ def _natural_key(inputs: DesignInputs, table: SourceTable) -> ColumnRef | None:
             continue
         if column.kind not in NATURAL_KINDS:
             continue
+        # A table such as tags (id, name) is only reached through intersection tables: its name can
+        # stand for the number in keys.
         is_named = column.kind == "string" and _is_only_referred_to(inputs, table.name)
         if natural in inputs.usage.columns or is_named:
             return natural

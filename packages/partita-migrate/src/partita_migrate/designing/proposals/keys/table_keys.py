@@ -30,6 +30,7 @@ def _candidates(subject: EntityWorkload) -> list[PlannedKey]:
             partition = read.equality
             sort = (*read.order, *(ref for ref in identity if ref not in partition))
             key = PlannedKey(partition, tuple(dict.fromkeys(sort)))
+            # A longer key than the unique one would let in duplicates that the source refuses.
             if not subject.is_unique_in_source or set(key.columns) == set(identity):
                 candidates.append(key)
     unique = list(dict.fromkeys(candidates))
@@ -47,6 +48,7 @@ def _rotations(subject: EntityWorkload) -> list[PlannedKey]:
 
 def _is_possible(subject: EntityWorkload, key: PlannedKey) -> bool:
     changed = {ref for write in subject.writes for ref in _changed(write)}
+    # DynamoDB cannot change a key: the item would have to be deleted and put anew.
     if changed & set(key.columns) or not set(key.columns) <= _own_columns(subject):
         return False
     if not subject.is_identified and key.columns == tuple(subject.identities[0]):
@@ -73,8 +75,7 @@ def _may_be_null(subject: EntityWorkload, ref: ColumnRef) -> bool:
     ref = _own(subject, ref)
     if subject.volumes.column(ref) is not None:
         return subject.volumes.null_share(ref) > 0
-    column = subject.schema.column(ref)
-    return column is not None and column.is_nullable
+    return subject.schema.is_nullable(ref)
 
 
 def _own(subject: EntityWorkload, ref: ColumnRef) -> ColumnRef:

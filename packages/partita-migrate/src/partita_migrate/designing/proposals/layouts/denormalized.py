@@ -268,8 +268,8 @@ def _item_why(items: DraftedItems, entity: str) -> str:
     if not copied:
         return ""
     return (
-        f"Each item repeats the columns that are read with it from {', '.join(sorted(copied))},so"
-        " that one request answers."
+        f"Each item repeats the columns that are read with it from {', '.join(sorted(copied))},"
+        " so that one request answers."
     )
 
 

@@ -19,12 +19,13 @@ from partita_migrate.model.design import (
     RequestName,
     UniqueOutcome,
 )
-from partita_migrate.model.keys.key_templates import SEPARATOR, TemplateField, template_fields
+from partita_migrate.model.keys.key_templates import (
+    AFTER_SEPARATOR,
+    TemplateField,
+    template_fields,
+)
 from partita_migrate.understanding.schema.column_refs import ColumnRef
 
-AFTER_SEPARATOR = chr(ord(SEPARATOR) + 1)
-"""Ends a range of keys: keys that continue after the last value do so with a separator, and belong
-to the range."""
 WRITE_REQUESTS: dict[str, RequestName] = {
     "insert": "PutItem",
     "update": "UpdateItem",
@@ -123,6 +124,8 @@ def _sort_condition(
         return _plain_condition(plan, served, sort)
     if read.pattern.range and read.order:
         lead, part = _before(sort.template, match.given)
+        # Where more fields follow, the end of the range must sort after all keys that begin with
+        # it.
         is_last = part == template_fields(sort.template)[-1]
         return [_range(sort.name, lead, part, end="" if is_last else AFTER_SEPARATOR)]
     if match.given:

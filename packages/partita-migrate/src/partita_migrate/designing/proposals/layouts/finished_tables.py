@@ -115,6 +115,7 @@ def _renamed(table: TableDesign, ambiguous: set[str], style: Style) -> Names:
         for attribute in entity.attributes:
             if attribute.name not in ambiguous:
                 continue
+            # DynamoDB declares the type of a key attribute once per table.
             owner = table.entities[0].source if attribute.name in keys else entity.source
             name = styled(of_table(owner, attribute.name), style)
             if name == attribute.name or (name in taken and name != attribute.name):

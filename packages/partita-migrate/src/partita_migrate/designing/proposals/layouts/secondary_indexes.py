@@ -51,6 +51,7 @@ def _projected(index: IndexPlan, entities: list[Entity], keys: set[str]) -> list
         if set(columns_of(entity, attribute)) & columns
     }
     names = {attribute.name for entity in entities for attribute in entity.attributes}
+    # Keys are always projected, so INCLUDE does not name them.
     return None if names <= include | keys else sorted(include - keys)
 
 

@@ -110,6 +110,7 @@ def _children_in_collection(plan: ItemPlan, read: PatternRead) -> list[str]:
 def overloaded_table(items: DraftedItems, keys: OverloadedKeys) -> TableDesign:
     plan = items.plan
     entities = [item for entity in plan.entities for item in _items(items, keys, entity)]
+    # The table has a sort key, so guard items need one too.
     root = ItemAttribute(name=SK, type="S", constant=ROOT_SORT_KEY)
     entities += [
         guard_item(items.plan, guard, PK, prefix=GUARD, more=[root]) for guard in items.guards

@@ -20,6 +20,7 @@ def find_bypassed(inputs: DesignInputs, roles: TableRoles) -> TableRoles:
         links = schema.children(table)
         crossings = [link for link in links if schema.sides(link.child)]
         owners = [link for link in links if link not in crossings]
+        # With two owners, or when a pattern asks for its rows, the table means something by itself.
         if len(owners) != 1 or not crossings or usage.patterns_of(table):
             continue
         children = {link.child for link in crossings}
@@ -31,8 +32,7 @@ def find_bypassed(inputs: DesignInputs, roles: TableRoles) -> TableRoles:
             others = ", ".join(_other_side(schema, link, table) for link in crossings)
             bypassed[table] = (
                 f"{table} is left out: it only connects {owner.child} with {others}, no pattern"
-                " reads"
-                f" it, and {measure}; {owner.child} is connected directly instead."
+                f" reads it, and {measure}; {owner.child} is connected directly instead."
             )
     return replace(roles, bypassed=bypassed)
 

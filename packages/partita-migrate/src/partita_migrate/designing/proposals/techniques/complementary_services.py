@@ -48,14 +48,6 @@ def techniques_beside(design: Design, inputs: DesignInputs) -> list[Technique]:
     return [technique for look in looks for technique in look(design, inputs)]
 
 
-def _writes(inputs: DesignInputs, table: str) -> float:
-    return sum(
-        pattern.calls_per_second * pattern.items
-        for pattern in inputs.patterns
-        if pattern.operation in WRITES and pattern.table == table
-    )
-
-
 def _searches(design: Design, inputs: DesignInputs) -> Iterator[Technique]:
     unserved = {pattern.pattern for pattern in design.unserved}
     for pattern in inputs.patterns:
@@ -67,10 +59,10 @@ def _searches(design: Design, inputs: DesignInputs) -> Iterator[Technique]:
             name="search service beside the table",
             patterns=[pattern.name],
             why="No key finds words inside a text: a consumer of the stream indexes"
-            f" {pattern.table}"
-            " in a search service, which returns keys, and BatchGetItem reads the items.",
+            f" {pattern.table} in a search service, which returns keys, and BatchGetItem reads the"
+            " items.",
             cost=f"{OUTSIDE}: the service's own bill for {rows * size / GB:,.3f} GB,"
-            f" {amount(_writes(inputs, pattern.table), 3)} changes and"
+            f" {amount(inputs.usage.rows_written_per_second(pattern.table), 3)} changes and"
             f" {amount(pattern.calls_per_second, 3)} searches a second",
             limit="results lag behind the table as far as the consumer lags behind the stream",
             next_best=f"a Scan with contains(): {rows * size / (8 * KB):,.1f} read units a call",
@@ -95,15 +87,13 @@ def _hot_reads(design: Design, inputs: DesignInputs) -> Iterator[Technique]:
                 name="cache for hot reads",
                 patterns=[pattern.name],
                 why=f"One key is read with about {hot:,.0f} units a second, and a partition"
-                " delivers"
-                f" {PARTITION_READ_UNITS:,}; DAX, or a cache in the application, answers repeated"
-                " reads.",
+                f" delivers {PARTITION_READ_UNITS:,}; DAX, or a cache in the application, answers"
+                " repeated reads.",
                 cost=f"{OUTSIDE}: nodes by the hour; [estimate] dax_node and dax_nodes price them",
                 limit="answers can be as old as the cache's entries; writes must go through the"
                 " cache",
                 next_best="copies of the item under several keys, one of them read at random:"
-                " every write"
-                " is repeated for each copy",
+                " every write is repeated for each copy",
             )
 
 
@@ -142,9 +132,8 @@ def _periods(design: Design, inputs: DesignInputs) -> Iterator[Technique]:
                 pattern.name for pattern in inputs.patterns if pattern.table == analysis.table
             ],
             why=f"{analysis.table} only grows, by {analysis.growth_rows_per_day:,.0f} rows a day:"
-            " use a"
-            " table for each month, the newest with the capacity for writes, older ones in the"
-            " Infrequent Access class.",
+            " use a table for each month, the newest with the capacity for writes, older ones in"
+            " the Infrequent Access class.",
             cost=f"storage of {size / GB:,.0f} GB at the price of Standard-IA; `estimate` has the"
             " break-even",
             limit="a read across a boundary reads two tables; 2,500 tables per account",
@@ -166,6 +155,7 @@ def _collections(design: Design, inputs: DesignInputs) -> Iterator[Technique]:
         size = (
             (skew.top_share if skew else 0.0) * volumes.items(entity) * volumes.item_bytes(entity)
         )
+        # An estimate: the most frequent value's share of the sample, of all items' bytes.
         if size < ITEM_COLLECTION_BYTES_MAX * FULL_SHARE:
             continue
         source = volumes.inventory.table(entity.source)
@@ -195,8 +185,7 @@ def _locks(design: Design, inputs: DesignInputs) -> Iterator[Technique]:
             patterns=[pattern.name],
             why=f"The source locks rows of {pattern.table} while the application decides. Instead,"
             " read the item, and write it on condition that its version number is still the one"
-            " that was"
-            " read; each write adds one to the number.",
+            " that was read; each write adds one to the number.",
             cost="no more units; a write that loses is charged and has to be sent again",
             limit="many writers of one item retry often; a transaction takes at most 100 items",
             next_best="a lock item with a TTL: two more writes for each change",
@@ -244,10 +233,9 @@ def _adjacency(design: Design, inputs: DesignInputs) -> Iterator[Technique]:
             patterns=list(dict.fromkeys(access.pattern for access in used)),
             place=f"{table.name}, {used[0].index}",
             why=f"Each row of {entity.source} is an edge under the key of one side; the index has"
-            " the"
-            " other side first.",
+            " the other side first.",
             cost=f"one more write in the index for each edge,"
-            f" {amount(_writes(inputs, entity.source), 3)} units a second",
+            f" {amount(inputs.usage.rows_written_per_second(entity.source), 3)} units a second",
             limit="an edge that repeats columns of a side must be updated with them",
             next_best="a set of keys in the items of one side: only one direction, at most 400 KB",
         )

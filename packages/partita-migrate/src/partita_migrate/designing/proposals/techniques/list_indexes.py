@@ -82,6 +82,7 @@ def _free_index(table: TableDesign, entity: Entity) -> SecondaryIndex | None:
         if is_of_lists and entity.attribute(index.partition_key.name) is None:
             return index
     taken = {index.name for index in table.indexes}
+    # CreateTable refuses a table with more indexes than the quota.
     if sum(index.kind == "global" for index in table.indexes) >= GLOBAL_INDEXES_PER_TABLE_MAX:
         return None
     number = next(number for number in range(1, 100) if f"GSI{number}" not in taken)
@@ -143,6 +144,7 @@ def _projecting(
         if attribute.column and attribute.name not in keys
     ]
     names = {one.name for one in plain_attributes if ColumnRef.parse(one.column or "") in columns}
+    # Beyond half of the attributes ALL costs little more, and later queries need no new index.
     if index.projection == "ALL" or len(names) > len(plain_attributes) / 2:
         return replace(index, projection="ALL", include=[], why=reasons)
     kind = type_attribute(table)

@@ -23,7 +23,7 @@ from partita.foundation.service_limits import (
 from partita_migrate.costing.amounts import amount
 from partita_migrate.designing.proposals.design_inputs import DesignInputs
 from partita_migrate.designing.proposals.keys.index_plans import WRITE_UNIT_IN_READ_UNITS
-from partita_migrate.designing.proposals.pattern_usage import DATES, KEY_LOAD, WRITES
+from partita_migrate.designing.proposals.pattern_usage import DATES, KEY_LOAD
 from partita_migrate.designing.proposals.techniques.list_indexes import ListKey, with_list_index
 from partita_migrate.designing.requests.exact_requests import never_null
 from partita_migrate.designing.requests.exists_subqueries import check
@@ -90,6 +90,8 @@ def with_lists(design: Design, inputs: DesignInputs) -> Design:
     """Returns the design with a technique for every read that no key serves, the most frequent
     reads first."""
     statements = PatternStatements(SchemaLookup(inputs.volumes.inventory))
+    # Later patterns can use the indexes of earlier ones; the frequent ones decide what these look
+    # like.
     for pattern in sorted(inputs.patterns, key=lambda pattern: -pattern.calls_per_second):
         try:
             statement = statements.of(pattern)
@@ -97,6 +99,7 @@ def with_lists(design: Design, inputs: DesignInputs) -> Design:
             continue
         if isinstance(statement, ResolvedQuery):
             inside = [check(existence) for existence in statement.existences]
+            # Global indexes are never consistent, so they cannot serve a consistent pattern.
             for query in [*inside, *branches(statement)] if not pattern.is_consistent else ():
                 design = _served(design, inputs, pattern, query)
             continue
@@ -201,6 +204,7 @@ class _Options:
         self.entity = entity
         self.rows = inputs.volumes.items(entity)
         self.item_bytes = inputs.volumes.item_bytes(entity)
+        self.rows_written = inputs.usage.rows_written_per_second(entity.source)
         self.order = self._order()
 
     def all(self) -> Iterator[ListOption]:
@@ -272,8 +276,7 @@ class _Options:
             1.0,
             "partitions by date",
             f"One partition for each {BUCKET_NAMES[bucket]} of {ref.column}, about {each:,.0f}"
-            " rows:"
-            " the latest rows are in the newest partition and the ones before it.",
+            " rows: the latest rows are in the newest partition and the ones before it.",
             f"{PARTITION_WRITE_UNITS:,} write units a second in the newest partition, today"
             f" {written:,.2f}; a partition of {each * self.item_bytes / GB:,.3f} GB",
         )
@@ -349,7 +352,7 @@ class _Options:
             why,
             limit,
             read,
-            self._writes_per_second() * share * math.ceil(each / WRITE_UNIT_BYTES),
+            self.rows_written * share * math.ceil(each / WRITE_UNIT_BYTES),
             access.requests,
         )
 
@@ -410,14 +413,7 @@ class _Options:
 
     def _write_units(self) -> float:
         """Returns write units per second for all writes of this type of item."""
-        return self._writes_per_second() * math.ceil(self.item_bytes / WRITE_UNIT_BYTES)
-
-    def _writes_per_second(self) -> float:
-        return sum(
-            pattern.calls_per_second * pattern.items
-            for pattern in self.inputs.patterns
-            if pattern.operation in WRITES and pattern.table == self.entity.source
-        )
+        return self.rows_written * math.ceil(self.item_bytes / WRITE_UNIT_BYTES)
 
 
 BUCKET_NAMES = dict(zip(BUCKETS, ("year", "month", "day"), strict=True))

@@ -25,7 +25,7 @@ from partita.foundation.service_limits import (
 from partita_migrate.costing.amounts import amount
 from partita_migrate.designing.proposals.design_inputs import DesignInputs
 from partita_migrate.designing.proposals.keys.index_plans import WRITE_UNIT_IN_READ_UNITS
-from partita_migrate.designing.proposals.pattern_usage import DATES, KEY_LOAD, WRITES
+from partita_migrate.designing.proposals.pattern_usage import DATES, KEY_LOAD
 from partita_migrate.model.design import Design, Entity, PatternAccess, Technique, type_attribute
 from partita_migrate.understanding.patterns.access_patterns import AccessPattern
 from partita_migrate.understanding.patterns.mining.schema_lookup import SchemaLookup
@@ -185,18 +185,9 @@ def kept_aggregates(design: Design, inputs: DesignInputs) -> Iterator[StreamAggr
             yield aggregate
 
 
-def _changes(inputs: DesignInputs, aggregate: StreamAggregate) -> float:
-    """Returns how many rows change per second."""
-    return sum(
-        other.calls_per_second * other.items
-        for other in inputs.patterns
-        if other.operation in WRITES and other.table == aggregate.entity.source
-    )
-
-
 def _write_units(inputs: DesignInputs, aggregate: StreamAggregate) -> float:
     """Returns write units per second: a transaction of two items for each change."""
-    return CHANGE_UNITS * _changes(inputs, aggregate)
+    return CHANGE_UNITS * inputs.usage.rows_written_per_second(aggregate.entity.source)
 
 
 def _hottest_units(inputs: DesignInputs, aggregate: StreamAggregate) -> float:
@@ -206,7 +197,9 @@ def _hottest_units(inputs: DesignInputs, aggregate: StreamAggregate) -> float:
     is_current = all(volumes.kind(ColumnRef(table, name)) in DATES for name in aggregate.columns)
     skew = None if is_current else volumes.skew(table, aggregate.columns)
     share = skew.top_share if skew is not None else 1.0
-    return TRANSACTION_FACTOR * _changes(inputs, aggregate) * share
+    return (
+        TRANSACTION_FACTOR * inputs.usage.rows_written_per_second(aggregate.entity.source) * share
+    )
 
 
 def _shards(inputs: DesignInputs, aggregate: StreamAggregate) -> int:

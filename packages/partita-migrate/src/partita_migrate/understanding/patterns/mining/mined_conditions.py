@@ -53,6 +53,7 @@ class MinedConditions:
             self._either(part)
         elif isinstance(part, exp.Exists):
             self._narrow(part.this)
+        # WHERE is_active, and WHERE NOT is_active, compare a boolean column with a constant.
         elif isinstance(part, exp.Column):
             self._equal(part, exp.true())
         elif isinstance(part, exp.Not) and isinstance(_bare(part.this), exp.Column):
@@ -68,6 +69,7 @@ class MinedConditions:
             return
         if _is_value(left):
             left, right = right, left
+        # PostgreSQL's drivers send IN as = ANY(array).
         if isinstance(right, exp.Any):
             right = _bare(right.this)
         if isinstance(right, exp.Query):
@@ -92,6 +94,7 @@ class MinedConditions:
         reference = self.scope.resolve(inner)
         if reference is None:
             return
+        # date(created) = ? selects a span of time.
         if any(isinstance(function, _PARTS_OF_TIME) for function in functions):
             self.query.range.append(reference)
             return

@@ -58,6 +58,7 @@ def add_ctes(statement: exp.Expr, query: MinedQuery, scope: SelectScope) -> None
         if with_.args.get("recursive") and _names_itself(cte.this, name):
             scope.ctes[name.lower()] = _read_tree(cte, query, scope)
             continue
+        # A CTE's tables count as tables of the query, as if it were a subquery in FROM.
         if isinstance(cte.this, exp.Query):
             inner = MinedQuery(query.schema)
             passed = read_select(cte.this, inner, scope)
@@ -129,6 +130,7 @@ def add_join(join: exp.Join, query: MinedQuery, scope: SelectScope) -> None:
         MinedConditions(query, scope, read_select).add(condition)
     shared = [column.name for column in join.args.get("using") or []]
     joined = list(scope.sources.values())[-1]
+    # NATURAL joins by all columns that have the same name on both sides.
     if join.args.get("method") == "NATURAL" and isinstance(joined, TableOccurrence):
         shared = [column.name for column in joined.table.columns]
     for name in shared:
@@ -289,6 +291,7 @@ def _want_inside(expression: exp.Expr, query: MinedQuery, scope: SelectScope) ->
         elif isinstance(node, exp.Query):
             inner = MinedQuery(query.schema)
             passed = read_select(node, inner, scope)
+            # The order and limit of a subquery say nothing about the rows of the statement itself.
             inner.order, inner.limit = [], None
             inner.is_aggregate = False
             query.absorb(inner)
@@ -306,6 +309,7 @@ def _add_order(
     query.order = []
     for ordered in order.expressions if order else []:
         by = ordered.this
+        # ORDER BY 2 means the second column of the SELECT.
         if isinstance(by, exp.Literal) and by.is_int and 0 < int(by.this) <= len(parts):
             by = parts[int(by.this) - 1].unalias()
         reference = None

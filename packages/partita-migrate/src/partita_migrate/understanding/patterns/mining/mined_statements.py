@@ -162,6 +162,7 @@ def _accesses(statement: exp.Expr, schema: SchemaLookup) -> list[TableAccess]:
     _refuse_system_tables(statement, schema)
     accesses = []
     for cte in statement.find_all(exp.CTE):
+        # PostgreSQL allows WITH x AS (DELETE ... RETURNING ...).
         if isinstance(cte.this, exp.DML):
             accesses += _accesses(cte.this, schema)
     statement = statement.unnest()
@@ -205,6 +206,7 @@ def _reads(
     scope = SelectScope(schema)
     if around is not None:
         add_ctes(around, query, scope)
+    # Every branch of a UNION is a read of its own.
     if isinstance(around, exp.SetOperation):
         query.remarks.append("one part of a UNION")
     read_select(select, query, scope)
@@ -251,6 +253,7 @@ def _undeclared(query: MinedQuery) -> list[str]:
     for link in query.links:
         first, second = link
         keys = [side for side in link if is_unique(side.occurrence.table, {side.column})]
+        # With a key on both sides, the direction of the reference cannot be told.
         if len(keys) != 1 or first.occurrence.table is second.occurrence.table:
             continue
         child, parent = link if keys == [second] else (second, first)
@@ -335,6 +338,7 @@ def _add_wanted(access: TableAccess, query: MinedQuery, main: TableOccurrence) -
                 for name in columns_read[table]
             }
         )
+    # SELECT 1 or EXISTS: the key is enough for an answer.
     if not any(columns_read.values()) and access.operation == "read":
         access.columns = [str(ColumnRef(main.table.name, name)) for name in main.table.primary_key]
         access.remarks.append("only whether it is there")

@@ -82,6 +82,7 @@ class NormalizedStatement(NamedTuple):
 def shapes_of(statement: str, dialect: str) -> tuple[NormalizedStatement, ...]:
     """One for each statement of a text; the body of a routine is left whole."""
     tokens = list(_tokens(statement, dialect))
+    # Semicolons inside a routine's body do not end the statement.
     if tokens and tokens[0].text.upper() in ("CREATE", "ALTER", "DO"):
         return (_shape(tokens),)
     groups = groupby(tokens, key=lambda token: token.text == ";")
@@ -108,8 +109,10 @@ def _tokens(statement: str, dialect: str) -> Iterator[StatementToken]:
     before = StatementToken("", "")
     for match in _TOKENS[dialect].finditer(statement):
         kind, text = match.lastgroup or "", match.group()
+        # A dollar-quoted string of PostgreSQL.
         if kind == "tag":
             kind = "string"
+        # Performance schema and pg_stat_statements shorten lists of values to `/* , ... */`.
         if kind == "comment" and re.fullmatch(r"/\* ?, \.\.\. ?\*/", text):
             kind, text = "more", ""
         if kind in ("space", "comment"):
@@ -139,6 +142,7 @@ def _with_values(tokens: list[StatementToken]) -> Iterator[StatementToken]:
             yield StatementToken(kind, text)
         elif kind == "number" and after in _KEPT_AFTER and text.isdigit():
             yield StatementToken(kind, text)
+        # Where the wildcards are decides whether a key can serve the pattern.
         elif kind == "string" and after == "LIKE":
             yield StatementToken("value", _wildcards(text))
         elif kind in ("string", "number", "value"):

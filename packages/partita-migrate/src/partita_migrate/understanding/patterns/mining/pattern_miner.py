@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from partita_migrate.understanding.analysis import significant
 from partita_migrate.understanding.patterns.access_patterns import (
     AccessPattern,
     IgnoredStatements,
@@ -215,6 +216,7 @@ def _merge(
     calls = sum(tally.calls for _, tally in group)
     load = filled.get(access.table.name, "") if access.operation == "insert" else ""
     busiest = max(group, key=lambda member: (member[1].calls, member[1].shape.text))[1]
+    # A remark that holds for some of the statements only would be wrong for the pattern.
     remarks = set.intersection(*(set(member.remarks) for member, _ in group))
     return replace(
         access.pattern(_items(access, group)),
@@ -223,7 +225,7 @@ def _merge(
         joins=sorted({join for member, _ in group for join in member.joins}),
         columns=_columns(member for member, _ in group),
         values=_values(group),
-        calls_per_second=0.0 if load else float(f"{calls / seconds:.6g}"),
+        calls_per_second=0.0 if load else significant(calls / seconds, 6),
         is_consistent=all(member.is_consistent for member, _ in group),
         source="mined",
         statement=busiest.shape.text[:TEXT_CHARS_MAX],
@@ -248,14 +250,15 @@ def _items(access: TableAccess, group: Sequence[tuple[TableAccess, StatementTall
     examined = sum(tally.examined for tally in tallies)
     members = sum(tally.members for tally in tallies) / calls if calls else 1
     if access.operation == "aggregate" and examined:
-        return _rounded(examined / calls)
+        return significant(examined / calls)
     if access.operation != "aggregate" and counted:
         rows = sum(tally.rows for tally in tallies) / counted
         if access.category == "range of items":
-            return _rounded(rows)
-        return _rounded(max(rows, 1))
+            return significant(rows)
+        # A write or lookup that found nothing still costs the units of one item.
+        return significant(max(rows, 1))
     if access.is_by_distinct_value or access.operation == "insert":
-        return _rounded(max(members, 1))
+        return significant(max(members, 1))
     # An aggregate applies its limit after it has counted all rows.
     return 0.0 if access.operation == "aggregate" else float(access.limit or 0)
 
@@ -265,11 +268,7 @@ def _values(group: Sequence[tuple[TableAccess, StatementTally]]) -> float:
     lists."""
     calls = sum(tally.calls for _, tally in group)
     values = (tally.members if access.is_among else tally.calls for access, tally in group)
-    return max(_rounded(sum(values) / calls), 1.0) if calls else 1.0
-
-
-def _rounded(number: float) -> float:
-    return float(f"{number:.4g}")
+    return max(significant(sum(values) / calls), 1.0) if calls else 1.0
 
 
 def name_of(access: TableAccess) -> str:

@@ -162,10 +162,13 @@ def _slow_log(lines: Iterable[str]) -> Iterator[LoggedStatement]:
             counts |= {name: float(count) for name, count in _COUNTS.findall(line)}
             schema = _SCHEMA.search(line)
             database = schema.group(1) if schema else database
+        # The slow log writes USE and SET timestamp before the statement itself.
         elif line.startswith("SET timestamp=") and not parts:
             moment = float(re.sub(r"[^\d.]", "", line[14:]) or 0)
         elif line[:4].lower() == "use " and not parts:
             database = line[4:].strip("`; \r\n")
+        # A statement follows its line of counts (# Query_time); without one it is the server's
+        # banner.
         elif counts:
             parts.append(line)
     yield from entry()
@@ -174,6 +177,7 @@ def _slow_log(lines: Iterable[str]) -> Iterator[LoggedStatement]:
 def _csvlog(lines: Iterable[str]) -> Iterator[LoggedStatement]:
     csv.field_size_limit(1 << 30)
     for row in csv.reader(lines):
+        # Columns of csvlog: 0 log_time, 2 database_name, 11 error_severity, 13 message.
         if len(row) > 13 and row[11] == "LOG":
             yield from _postgresql(row[13], moment_of(row[0]), row[2] or None)
 
@@ -193,6 +197,7 @@ def _stderr(lines: Iterable[str]) -> Iterator[LoggedStatement]:
     """Parses PostgreSQL's stderr. Continued lines begin with a tab; the prefix before LOG depends
     on the server's settings."""
     entry: list[str] = []
+    # A final line without a statement flushes the last entry.
     for line in chain(lines, ["end:  LOG:  "]):
         if line.startswith("\t"):
             entry.append(line[1:])

@@ -31,6 +31,7 @@ def kept_statements(source: SourceDatabase) -> StatementStatistics:
     if source.dialect == "postgresql":
         return _pg_stat_statements(source)
     if source.dialect in ("mysql", "mariadb"):
+        # Digests come first: they count all statements, while the logs are off by default.
         for look in (_digests, _general_log, _slow_log):
             kept = look(source)
             if kept is not None:

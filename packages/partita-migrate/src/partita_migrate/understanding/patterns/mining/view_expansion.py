@@ -32,6 +32,7 @@ def with_views(statement: exp.Expr, schema: SchemaLookup, *, depth: int = 0) -> 
         alias = exp.TableAlias(this=exp.to_identifier(table.alias_or_name), columns=columns)
         inside = with_views(selected, schema, depth=depth + 1)
         for inner in inside.find_all(exp.Table):
+            # Servers store views with qualified names; the rest of the mining expects plain ones.
             if schema.table(inner.name, inner.db) is schema.table(inner.name):
                 inner.set("db", None)
         joins = table.args.get("joins")

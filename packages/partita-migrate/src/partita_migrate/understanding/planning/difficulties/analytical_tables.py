@@ -39,6 +39,7 @@ def is_fact_table(table: SourceTable) -> bool:
     keys = {name for key in table.foreign_keys for name in key.columns} | set(table.primary_key)
     rest = [column for column in table.columns if column.name not in keys]
     measures = [column for column in rest if column.kind in NUMBERS]
+    # Texts are in the dimensions of a star schema, not in its fact table.
     texts = [column for column in rest if column.kind in ("string", "json", "binary")]
     return (
         len(table.foreign_keys) >= FACT_FOREIGN_KEYS_MIN

@@ -84,6 +84,7 @@ def foreign_key_cycles(tables: list[SourceTable]) -> list[list[str]]:
 
 
 def _shortest_cycle(start: str, targets: dict[str, list[str]]) -> list[str] | None:
+    # Breadth-first, so the first cycle found is the shortest.
     paths = [[start]]
     visited: set[str] = set()
     while paths:

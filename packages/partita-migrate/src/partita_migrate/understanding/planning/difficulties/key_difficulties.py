@@ -129,8 +129,7 @@ def _unsaid_collations(table: SourceTable, inventory: Inventory) -> Iterator[Dif
             table=table.name,
             columns=columns,
             what=f"{listed(columns)} of {table.name} are compared by {collation}, which keys"
-            " cannot express:"
-            f" {why_not_in_keys(collation)}.",
+            f" cannot express: {why_not_in_keys(collation)}.",
             strategy="Find rows by other columns, or give these a collation that compares letters"
             " alone (`_ai_ci`, `_bin`) before you migrate.",
         )
@@ -155,8 +154,7 @@ def collations(table: SourceTable, inventory: Inventory) -> Iterator[Difficulty]
             what=f'In {listed(folded)} of {table.name} "a" and "A" are the same key; in DynamoDB'
             " they are different keys.",
             strategy="Write keys in the form that the collation compares, and the original beside"
-            " them: `model`"
-            " does.",
+            " them: `model` does.",
         )
     yield from _unsaid_collations(table, inventory)
     padded = [

@@ -27,6 +27,7 @@ def find_unready(checks: Iterable[ServerCheck], goals: Goals) -> list[Difficulty
         difficulties.append(
             Difficulty(
                 kind="server",
+                # Without statistics, access patterns can be mined from logs or written by hand.
                 severity="note" if purpose == "statistics" else "care",
                 what=f"With its current settings, the server cannot {what}: {settings}.",
                 strategy=" ".join(check.change for check in missing),

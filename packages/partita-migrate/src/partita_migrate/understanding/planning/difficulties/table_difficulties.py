@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from partita.database.expressions.syntax.reserved_words import RESERVED_WORDS
 from partita.foundation.service_limits import (
     GLOBAL_INDEXES_PER_TABLE_MAX,
-    TABLE_NAME_CHARS_MAX,
-    TABLE_NAME_CHARS_MIN,
 )
 from partita_migrate.understanding.planning.difficulties.difficulty import Difficulty, Severity
 from partita_migrate.understanding.schema.inventory import Inventory, SourceTable
-from partita_migrate.understanding.schema.name_words import singular
+from partita_migrate.understanding.schema.name_words import is_dynamodb_name, singular
 from partita_migrate.workspace.readable_lists import listed, number_of
 
 LONG_NAME_CHARS = 24
@@ -25,7 +22,6 @@ SEARCHES = {
     "gist": "ranges, places or texts",
     "spgist": "ranges, places or texts",
 }
-TABLE_NAME = re.compile(r"[A-Za-z0-9_.-]+")
 DJANGO_REFERENCES = {"contenttypeid": "objectid"}
 """Django's pairs of columns: the model, and the key of the row."""
 
@@ -50,8 +46,7 @@ def polymorphic_references(table: SourceTable, inventory: Inventory) -> Iterator
                 what=f"{number} of {table.name} refers to rows of the table that {kind} names, so"
                 " no foreign key can declare it.",
                 strategy=f"Join both into one key, {{{kind}}}#{{{number}}}: the rows are then"
-                " stored with"
-                " the others of the same owner, whatever its table.",
+                " stored with the others of the same owner, whatever its table.",
             )
 
 
@@ -156,8 +151,7 @@ def partitions(table: SourceTable, inventory: Inventory) -> Iterator[Difficulty]
             severity="care",
             table=table.name,
             what=f"{table.name} inherits from {listed(table.inherits)}: reading those also reads"
-            " its"
-            " rows.",
+            " its rows.",
             strategy="Items of one table may have different attributes: keep both kinds together,"
             " with an attribute that says which.",
         )
@@ -175,8 +169,7 @@ def access(table: SourceTable, inventory: Inventory) -> Iterator[Difficulty]:
 
 
 def names(table: SourceTable, inventory: Inventory) -> Iterator[Difficulty]:
-    is_long_enough = TABLE_NAME_CHARS_MIN <= len(table.name) <= TABLE_NAME_CHARS_MAX
-    if not TABLE_NAME.fullmatch(table.name) or not is_long_enough:
+    if not is_dynamodb_name(table.name):
         yield Difficulty(
             kind="name",
             severity="note",

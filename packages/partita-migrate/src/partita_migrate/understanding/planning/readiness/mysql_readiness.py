@@ -52,6 +52,7 @@ def _granted(source: SourceDatabase) -> tuple[set[str], set[str]]:
         place = match["place"].replace("`", "")
         if place == "*.*":
             everywhere |= names
+        # A grant's database may have wildcards, such as `app\_%`.*.
         if place.endswith(".*") and _covers(place.removesuffix(".*"), source.database):
             here |= names
     return everywhere, here
@@ -79,6 +80,8 @@ def _lacking(names: list[str], granted: set[str]) -> list[str]:
 def backup_rights(source: SourceDatabase, inventory: Inventory) -> Iterator[ServerCheck]:
     everywhere, here = _granted(source)
     in_database = ["SELECT", "SHOW VIEW", "TRIGGER", "EVENT"]
+    # --source-data flushes the tables (RELOAD) and reads the log position (REPLICATION CLIENT);
+    # MySQL's mysqldump also reads tablespaces (PROCESS).
     in_server = ["RELOAD", "REPLICATION CLIENT"]
     if source.dialect == "mysql":
         in_server.append("PROCESS")
@@ -121,7 +124,9 @@ def changes_in_binary_log(source: SourceDatabase, inventory: Inventory) -> Itera
         yield not_ready("changes", "server_id", "0", f"Set server_id to 1 or more {IN_FILE}.")
     for name, required in (
         ("binlog_format", "ROW"),
+        # All columns of a row, also those that an update did not change.
         ("binlog_row_image", "FULL"),
+        # Column names, signedness and keys; without them a row is a list of unnamed values.
         ("binlog_row_metadata", "FULL"),
     ):
         # MySQL 8.4 and later always log rows, and have no setting for that.

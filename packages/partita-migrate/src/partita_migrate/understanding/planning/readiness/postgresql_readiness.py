@@ -81,6 +81,7 @@ def changes_in_wal(source: SourceDatabase, inventory: Inventory) -> Iterator[Ser
         )
     yield from _standby(source)
     slots, senders = source.rows(_USED)[0]
+    # Following needs a slot and a WAL sender of its own.
     for name, used in (("max_replication_slots", slots), ("max_wal_senders", senders)):
         most = int(_setting(source, name))
         text = f"{most}, {used} in use"

@@ -63,6 +63,7 @@ def prepare(driver_connection: Any, statement_seconds_max: float) -> None:
         cursor.execute("SET SESSION TRANSACTION READ ONLY")
         cursor.execute("SET SESSION time_zone = '+00:00'")
         for name, value in (
+            # The default is a day or a year: a stage would hang behind an ALTER TABLE.
             ("lock_wait_timeout", LOCK_WAIT_SECONDS),
             ("max_statement_time", statement_seconds_max),  # MariaDB
             ("max_execution_time", round(statement_seconds_max * 1000)),  # MySQL
@@ -178,6 +179,7 @@ def _read_tables(connection: Connection, catalog: CatalogFacts) -> None:
             catalog.skipped.append(SkippedObject(name=name, reason="a sequence, not a table"))
 
 
+# These collations have no contractions or expansions, so keys fold them without weights.
 _LETTER_BY_LETTER = re.compile(r"utf8(mb3|mb4)?_general_(nopad_)?ci")
 
 
@@ -197,6 +199,7 @@ def _read_columns(connection: Connection, catalog: CatalogFacts) -> None:
             length_max=length,
             is_auto_increment="auto_increment" in extra.lower(),
             is_generated=bool(generation),
+            # Not a suffix: MariaDB has names such as utf8mb4_uca1400_ai_ci and ..._nopad_ci.
             is_case_insensitive="_ci" in compared,
             is_letter_by_letter=is_letter_by_letter,
             pad=pads.get(compared, _pad_of(compared)),

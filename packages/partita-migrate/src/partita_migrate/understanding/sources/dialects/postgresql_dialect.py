@@ -51,6 +51,7 @@ WANTS_PASSWORD = ("no password supplied", "password authentication failed")
 def engine_options(url: URL, connect_seconds_max: float) -> dict[str, Any]:
     return {
         "connect_args": {
+            # libpq takes any time-out below two seconds for two.
             "connect_timeout": max(2, round(connect_seconds_max)),
             "application_name": "partita migrate",
         }
@@ -58,6 +59,7 @@ def engine_options(url: URL, connect_seconds_max: float) -> dict[str, Any]:
 
 
 def prepare(driver_connection: Any, statement_seconds_max: float) -> None:
+    # Outside of a transaction: a rollback would undo the settings.
     was_autocommit = driver_connection.autocommit
     driver_connection.autocommit = True
     for name, value in (
@@ -170,6 +172,9 @@ _RELATIONS = """
     ORDER BY n.nspname, c.relname
 """
 _INHERITANCE = "SELECT inhrelid, inhparent FROM pg_inherits ORDER BY inhrelid, inhseqno"
+# The collation of the database itself (provider d) is in a column whose name depends on the
+# version: datlocale since 17, daticulocale in 15 and 16. to_jsonb reads whichever exists. A default
+# of nextval() marks a serial column.
 _COLUMNS = """
     SELECT a.attrelid, a.attname, format_type(a.atttypid, a.atttypmod), a.atttypid,
            a.attidentity <> '' OR coalesce(pg_get_expr(f.adbin, f.adrelid), '') LIKE 'nextval(%',

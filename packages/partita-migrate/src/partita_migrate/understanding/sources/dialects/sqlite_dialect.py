@@ -135,6 +135,7 @@ def _table(
         connection, "SELECT sql FROM main.sqlite_schema WHERE name = :table", table=name
     ) or [("",)]
     keys = [column for column in columns if column[2]]
+    # SQLite numbers only a column that is declared exactly INTEGER PRIMARY KEY.
     is_rowid_alias = len(keys) == 1 and keys[0][1].upper() == "INTEGER" and not is_without_rowid
     return TableFacts(
         columns={

@@ -1,4 +1,4 @@
-"""Statement logs: the same statements in every form.
+"""Tests statement logs: every format gives the same statements.
 
 Headers and layout are those of MariaDB 10.11 and PostgreSQL 15, with other statements put in;
 MySQL's own are written by hand in the form that it is known to have. Logs that servers just wrote

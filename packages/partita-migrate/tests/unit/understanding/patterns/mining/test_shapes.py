@@ -1,4 +1,4 @@
-"""Shapes of statements: values gone, lists folded, whatever the server has left out."""
+"""Tests normalized statements: without values, with folded lists, also from shortened texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statements, and the patterns that they are: in pairs, and others that nobody wrote."""
+"""Tests statements with their expected patterns, and generated statements."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-// Between a request and the form that is filled in for it. A form has texts where the request has
-// values, so that what is half typed stays; `problems` has what is wrong, in words.
+// Converts a request to the form that shows it, and back. A form has texts where the request has
+// values, so that half-typed input stays as it is. `problems` describes what is invalid.
 
-import { editable, typeOf, valueOf } from "../values.js";
+import { editable, typeOf, valueOf } from "../shared/values.js";
 
 let number = 0;
 export const fresh = (more) => ({ id: ++number, ...more });
 
-// An empty form, or one with what a request has.
+// Returns an empty form, or one filled from a request.
 export function formOf(shape, given) {
   switch (shape.kind) {
     case "record": return Object.fromEntries(Object.entries(shape.members).map(([name, member]) => [name, formOf(member, given?.[name])]));
@@ -24,7 +24,7 @@ export function formOf(shape, given) {
   }
 }
 
-// Which #names and :values the expressions of a record ask for.
+// Returns the #names and :values that the expressions of a record use.
 export function placeholders(shape, form, mark) {
   const texts = Object.entries(shape.members).filter(([, member]) => member.kind === "expression").map(([name]) => form[name].replace(/'[^']*'/g, ""));
   return [...new Set(texts.flatMap((text) => text.match(mark === "#" ? /#[\w-]+/g : /:[\w-]+/g) || []))];
@@ -41,7 +41,7 @@ export function requestOf(shape, form, problems, where = "") {
     case "list": return form.map((row, at) => requestOf(shape.of, row.form, problems, `${where} ${at + 1}`));
     case "flag": return form === "true";
     case "whole":
-      if (!/^\d+$/.test(form)) problems.push(`${where} is a whole number.`);
+      if (!/^\d+$/.test(form)) problems.push(`${where} must be a whole number.`);
       return Number(form);
     default: return form;
   }
@@ -54,10 +54,10 @@ function recordOf(shape, form, problems, where) {
     const place = where ? `${where}, ${name}` : name;
     if (member.placeholder) {
       if (isStatement) continue;
-      const asked = placeholders(shape, form, member.placeholder);
-      if (!asked.length) continue;
-      request[name] = Object.fromEntries(asked.map((each) => [each, requestOf(member.of, form[name][each] ?? formOf(member.of), problems, each)]));
-      for (const each of asked) if (member.placeholder === "#" && !form[name][each]) problems.push(`${where ? `${where}: ` : ""}${each} has no name yet.`);
+      const usedNames = placeholders(shape, form, member.placeholder);
+      if (!usedNames.length) continue;
+      request[name] = Object.fromEntries(usedNames.map((each) => [each, requestOf(member.of, form[name][each] ?? formOf(member.of), problems, each)]));
+      for (const each of usedNames) if (member.placeholder === "#" && !form[name][each]) problems.push(`${where ? `${where}: ` : ""}${each} has no name yet.`);
     } else if (!isEmpty(member, form[name])) request[name] = requestOf(member, form[name], problems, place);
     else if (shape.required.includes(name)) problems.push(`${place} is missing.`);
   }
@@ -70,7 +70,7 @@ function byTable(shape, form, problems, where) {
   const found = Object.create(null);
   for (const row of form) {
     if (!row.name) { problems.push(`${where}: a table has no name yet.`); continue; }
-    if (row.name in found) { problems.push(`${where}: ${row.name} is there twice.`); continue; }
+    if (row.name in found) { problems.push(`${where}: ${row.name} occurs twice.`); continue; }
     found[row.name] = requestOf(shape.of, row.form, problems, row.name);
   }
   return found;

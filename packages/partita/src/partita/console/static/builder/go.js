@@ -1,6 +1,6 @@
 // AWS SDK for Go, version 2.
 
-import { bytesOf } from "../values.js";
+import { bytesOf } from "../shared/values.js";
 import { group, laid, quoted } from "./layout.js";
 
 const braces = (name, documents) => group(`${name}{`, documents, "}", { last: "," });

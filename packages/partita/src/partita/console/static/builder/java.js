@@ -1,6 +1,6 @@
 // AWS SDK for Java, version 2.
 
-import { hexOf } from "../values.js";
+import { hexOf } from "../shared/values.js";
 import { group, laid, lowered, quoted } from "./layout.js";
 
 const JAVA = "    ";

@@ -1,6 +1,6 @@
 // AWS SDK for JavaScript, version 3, as a module.
 
-import { hexOf } from "../values.js";
+import { hexOf } from "../shared/values.js";
 import { group, laid, quoted } from "./layout.js";
 
 const property = (name) => (name === "__proto__" ? '["__proto__"]' : /^[A-Za-z_$][\w$]*$/.test(name) ? name : quoted(name));

@@ -1,5 +1,5 @@
-// Source text that fits its lines: a group stands on one line, or each of its parts has its own.
-// A document is a text, a list of documents one after the other, or a group.
+// Pretty-prints source text: a group is on one line if it fits, or else each of its parts is.
+// A document is a string, a list of documents to be joined, or a group.
 
 const WIDTH = 88;
 
@@ -26,8 +26,8 @@ export function laid(document, unit, indent = "", column = indent.length) {
   return `${document.open.trimEnd()}\n${parts.join(`${document.broken}\n`)}${document.last}\n${document.closesInside ? inner : indent}${document.close.trimStart()}`;
 }
 
-// Texts in the quotes of Python, JavaScript, Java and Go; what would be seen as something else than
-// it is (marks of direction, of byte order) is escaped.
+// String literals of Python, JavaScript, Java and Go. Invisible characters such as direction marks
+// and byte order marks are escaped, so that the code shows what it does.
 export const quoted = (text) =>
   JSON.stringify(text).replace(/[\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);
 

@@ -1,5 +1,5 @@
-// PartiQL: the statements that do what a request does; what has none says why.
-// A value with binaries has no literal: it becomes a parameter.
+// PartiQL: the statements that do the same as a request; if there are none, an error says why.
+// Binaries have no literal in PartiQL, so values that contain them become parameters.
 
 const TOKEN = /\s*([#:][\w-]+|[A-Za-z_]\w*|\d+|<>|<=|>=|[=<>+\-(),.[\]])/y;
 const WORDS = new Set(["AND", "OR", "NOT", "BETWEEN", "IN"]);
@@ -29,7 +29,7 @@ function literal(value) {
   }
 }
 
-// A statement in the making, with its parameters in the order in which it asks for them.
+// Builds a statement, and collects its parameters in the order of its question marks.
 class Writer {
   parameters = [];
   value(given) {
@@ -54,7 +54,7 @@ function tokensOf(expression) {
   return found;
 }
 
-// One that reads the tokens of an expression and writes them in PartiQL's words.
+// Translates the tokens of an expression to PartiQL.
 class Expression {
   constructor(expression, request, writer) {
     this.tokens = tokensOf(expression);
@@ -102,7 +102,7 @@ class Expression {
     return `${called}(${given.join(", ")})`;
   }
 
-  // Conditions: the same words, but for attribute_exists, and lists of IN in brackets.
+  // Conditions: the syntax is the same, except for attribute_exists and the brackets of IN.
   condition() {
     const parts = [];
     let isList = false;
@@ -173,15 +173,15 @@ function select(request, writer) {
 const WRITES = {
   Put(request, writer) {
     const condition = (request.ConditionExpression || "").trim();
-    if (condition && !/^attribute_not_exists\s*\(\s*[#\w-]+\s*\)$/.test(condition)) throw new NoStatement("An INSERT has no condition but that the item is new.");
+    if (condition && !/^attribute_not_exists\s*\(\s*[#\w-]+\s*\)$/.test(condition)) throw new NoStatement("An INSERT cannot have a condition, except that the item is new.");
     return [`INSERT INTO ${name(request.TableName)} VALUE ${writer.item(request.Item)}`, condition ? "" : "INSERT refuses an item whose key exists; PutItem replaces it."];
   },
   Update(request, writer) {
-    if (!request.UpdateExpression) throw new NoStatement("An UPDATE changes something.");
+    if (!request.UpdateExpression) throw new NoStatement("An UPDATE must change something.");
     const actions = new Expression(request.UpdateExpression, request, writer).actions();
     const changes = actions.map(([clause, change]) => `${clause} ${change}`).join(" ");
     const tests = [...writer.key(request.Key), ...conditionOf(request, "ConditionExpression", writer)];
-    return [`UPDATE ${name(request.TableName)} ${changes} WHERE ${tests.join(" AND ")}`, "UPDATE refuses where there is no item; UpdateItem creates one."];
+    return [`UPDATE ${name(request.TableName)} ${changes} WHERE ${tests.join(" AND ")}`, "UPDATE fails if the item is missing; UpdateItem creates it."];
   },
   Delete(request, writer) {
     const tests = [...writer.key(request.Key), ...conditionOf(request, "ConditionExpression", writer)];
@@ -218,7 +218,7 @@ const TRANSLATED = {
   ExecuteTransaction: (request) => request.TransactStatements,
 };
 
-// What runs several statements as the request runs its parts.
+// Returns the operation that runs several statements in the way in which the request runs its parts.
 export const RUNNERS = { BatchGetItem: "BatchExecuteStatement", BatchWriteItem: "BatchExecuteStatement", TransactGetItems: "ExecuteTransaction", TransactWriteItems: "ExecuteTransaction", BatchExecuteStatement: "BatchExecuteStatement", ExecuteTransaction: "ExecuteTransaction" };
 
 export function partiql(shape, request, where) {

@@ -1,6 +1,6 @@
-// boto3, as a client in the types of the wire, and as a resource in Python's own.
+// boto3: as a client, with wire types such as {"S": "text"}, or as a resource, with Python's types.
 
-import { hexOf } from "../values.js";
+import { hexOf } from "../shared/values.js";
 import { group, laid, quoted, words } from "./layout.js";
 
 const PYTHON = "    ";
@@ -8,7 +8,7 @@ const dictionary = (entries) => group("{", entries.map(([name, document]) => [`$
 const sequence = (documents) => group("[", documents, "]", { last: "," });
 const bytes = (base64) => `bytes.fromhex("${hexOf(base64).replaceAll(" ", "")}")`;
 
-// A value as {"S": "text"}.
+// Returns a value as {"S": "text"}.
 function typed(value) {
   const [type] = Object.keys(value), inside = value[type];
   const documents = {
@@ -20,7 +20,7 @@ function typed(value) {
   return dictionary([[type, (documents[type] || (() => quoted(inside)))()]]);
 }
 
-// A value as boto3's resources take it.
+// Returns a value as boto3's resources take it.
 function native(value) {
   const [type] = Object.keys(value), inside = value[type];
   const set = (documents) => group("{", documents, "}", { last: "," });
@@ -72,7 +72,7 @@ export function resource(shape, request, where) {
   let lines;
   if (OF_TABLE.includes(shape.name)) lines = `table = dynamodb.Table(${quoted(TableName || "")})\n${call(`table.${method}`, shape, others, native)}`;
   else if (OF_RESOURCE.includes(shape.name)) lines = call(`dynamodb.${method}`, shape, request, native);
-  // A resource has no method for it; its client takes the same types.
+  // The resource has no method for this operation; its client takes the same types.
   else lines = call(`dynamodb.meta.client.${method}`, shape, request, native);
   const decimal = lines.includes("Decimal(\"") ? "from decimal import Decimal\n\n" : "";
   return `${decimal}import boto3

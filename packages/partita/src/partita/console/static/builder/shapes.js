@@ -1,5 +1,5 @@
-// What the requests of data operations are made of (the service's model), in the words of the form
-// and of languages that have types.
+// The members of data operations' requests, from the service's model, with the names that the form
+// and typed languages use for them.
 
 const text = { kind: "text" };
 const expression = { kind: "expression" };
@@ -10,7 +10,7 @@ const map = (of, more) => ({ kind: "map", of, ...more });
 const list = (of) => ({ kind: "list", of });
 const choice = (name, ...values) => ({ kind: "choice", name, values });
 const record = (name, members, required = []) => ({ kind: "record", name, members, required });
-// One of its members, and no more.
+// A union: exactly one of its members is set.
 const either = (name, members) => ({ kind: "either", name, members });
 
 const item = map(value);

@@ -20,7 +20,7 @@ export function shell(shape, request, { endpoint, region }) {
     ...(endpoint ? [`--endpoint-url ${quoted(endpoint)}`] : []),
     `--region ${quoted(region)}`,
     ...Object.entries(request).map(([name, given]) => option(shape.members[name], name, given)),
-    // The CLI would go on to the last page by itself.
+    // Without this, the CLI would fetch all pages.
     ...(PAGED.includes(shape.name) ? ["--no-paginate"] : []),
   ];
   const note = isBinary(request) ? "Binaries are in base64, as version 2 of the AWS CLI takes them." : "";

@@ -1,13 +1,13 @@
 // Many items at once: deleting, exporting, importing.
 
-import { Call, Confirm, Field, Over, Problem, Select, count, html, items as counted, save, say, units, useEffect, useRef, useState } from "../parts.js";
-import { call } from "../api.js";
-import { additionOf, keyOf } from "../values.js";
-import { Progress, consumed, eachPage, isCancelled, writeBatches } from "../work.js";
+import { Call, Confirm, Field, Over, Problem, Select, count, html, items as counted, save, say, units, useEffect, useRef, useState } from "../shared/parts.js";
+import { call } from "../shared/api.js";
+import { additionOf, keyOf } from "../shared/values.js";
+import { Progress, consumed, eachPage, isCancelled, writeBatches } from "../shared/work.js";
 import { csvOf, itemsOf, jsonOf } from "./files.js";
 import { indexesOf } from "./request.js";
 
-// Whoever leaves cancels.
+// Closing the dialog cancels the work.
 function useControl() {
   const control = useRef(new AbortController());
   useEffect(() => () => control.current.abort(), []);
@@ -25,10 +25,10 @@ async function putBack(table, items, onDone) {
   onDone();
 }
 
-// Whether a request answers with all attributes of its items: only such items can be put back.
+// True when a request returns all attributes of its items: only then can a deletion be undone.
 const isOfWholeItems = (table, { IndexName, ProjectionExpression }) => !ProjectionExpression && (!IndexName || indexesOf(table).find((one) => one.IndexName === IndexName)?.Projection.ProjectionType === "ALL");
 
-// How many items a request may find, where the table knows.
+// Returns the most items that a request may find, if DescribeTable has the number.
 const expected = (table, { operation, request }) => (operation === "Scan" && !request.FilterExpression && !request.IndexName ? table.ItemCount : undefined);
 
 const ended = (signal, done, total, verb, cost) => `${signal.aborted ? "Cancelled: " : ""}${signal.aborted && total ? `${count(done)} of ${counted(total)}` : counted(done)} ${verb}. ${cost}`;
@@ -58,15 +58,15 @@ export function BulkDelete({ table, answer, items, onClose, onDone }) {
     setProgress({ done: 0, units: 0 });
     try { await (whole ? deleteFound() : deleteChosen()); } finally { onDone(); }
   };
-  const verb = whole ? "Delete all that is found" : `Delete ${counted(items.length)}`;
+  const verb = whole ? "Delete all that match" : `Delete ${counted(items.length)}`;
   return html`<${Confirm} title=${verb} name=${whole ? table.TableName : String(items.length)} verb=${verb} operation="BatchWriteItem" request=${{ RequestItems: { [table.TableName]: requests } }}
     onClose=${() => { control.abort(); onClose(); }} onDone=${act}>
     ${answer.LastEvaluatedKey && html`<${Field} label="Which"><${Select} value=${whole ? "all" : ""} onChange=${(value) => setWhole(value === "all")} options=${[["", `The chosen ${counted(items.length)}`], ["all", `Everything that this ${answer.operation} finds`]]} disabled=${progress !== null} /><//>`}
-    <p>From ${table.TableName}, whatever has become of them since they were read.${whole || !canUndo ? " This cannot be undone." : ""}</p>
+    <p>From ${table.TableName}, even if they have changed since they were read.${whole || !canUndo ? " This cannot be undone." : ""}</p>
     <${Progress} of=${progress} total=${whole ? expected(table, answer) : items.length} isAbout=${whole} verb="deleted" /><//>`;
 }
 
-const FORMATS = { json: ["DynamoDB JSON, an item a line", "application/json"], csv: ["CSV", "text/csv"] };
+const FORMATS = { json: ["DynamoDB JSON, one item per line", "application/json"], csv: ["CSV", "text/csv"] };
 
 export function Export({ table, answer, items, onClose }) {
   const [format, setFormat] = useState("json");
@@ -77,7 +77,7 @@ export function Export({ table, answer, items, onClose }) {
   const act = async (event) => {
     event.preventDefault();
     setError(null);
-    // JSON is written as it is read; the columns of CSV are known at the end.
+    // JSON can be written as it is read; the columns of CSV are known only at the end.
     const lines = [], found = [], read = { done: 0, units: 0 };
     const take = (page) => { if (format === "json") lines.push(jsonOf(page)); else for (const one of page) found.push(one); read.done += page.length; };
     try {
@@ -92,7 +92,7 @@ export function Export({ table, answer, items, onClose }) {
   const leave = () => { control.abort(); onClose(); };
   return html`<${Over} label="Export" onClose=${leave}><h1>Export</h1><form onSubmit=${act} style=${{ marginTop: "14px" }}>
     <div class="row"><${Field} label="Format"><${Select} value=${format} onChange=${setFormat} options=${Object.entries(FORMATS).map(([name, [title]]) => [name, title])} data-focus /><//>
-      <${Field} label="Items"><${Select} value=${all ? "all" : "page"} onChange=${(value) => setAll(value === "all")} options=${[["page", `This page (${items.length})`], ["all", "Everything that this request finds"]]} /><//></div>
+      <${Field} label="Items"><${Select} value=${all ? "all" : "page"} onChange=${(value) => setAll(value === "all")} options=${[["page", `This page (${items.length})`], ["all", "All items that this request finds"]]} /><//></div>
     <${Progress} of=${progress} total=${answer && expected(table, answer)} isAbout verb="read" kind="R" /><${Problem} error=${error} />
     ${all && answer && html`<${Call} operation=${answer.operation} request=${answer.request} />`}
     <div class="bar"><button class="primary" disabled=${progress && !error}>Export</button><button type="button" onClick=${leave}>Cancel</button></div></form><//>`;
@@ -124,7 +124,7 @@ export function Import({ table, onClose, onDone }) {
   };
   const leave = () => { control.abort(); onClose(); };
   return html`<${Over} label="Import" onClose=${leave}><h1>Import into ${table.TableName}</h1><form onSubmit=${act} style=${{ marginTop: "14px" }}>
-    <p class="quiet">DynamoDB JSON (an item a line, or a list) or CSV. Items that have the key of one in the file are replaced.</p>
+    <p class="quiet">DynamoDB JSON (one item per line, or a list) or CSV. Existing items with the same keys are replaced.</p>
     <input type="file" accept=".json,.jsonl,.csv" onChange=${choose} aria-label="File" data-focus disabled=${busy} />
     ${found && html`<p role="status" id="found">${counted(found.length)} found.</p><${Call} operation="BatchWriteItem" request=${{ RequestItems: { [table.TableName]: found.slice(0, 2).map((Item) => ({ PutRequest: { Item } })) } }} />`}
     <${Progress} of=${progress} total=${found?.length} verb="written" /><${Problem} error=${error} />

@@ -1,7 +1,7 @@
-// Items in files: DynamoDB's JSON, an item a line, or CSV. CSV has a column for each attribute: texts
-// as they are, other types as DynamoDB's JSON.
+// Items in files: DynamoDB's JSON, one item per line, or CSV. CSV has a column for each attribute:
+// strings as they are, other types as DynamoDB's JSON.
 
-import { attributeOf, checkedItem, keyOf, valueOf } from "../values.js";
+import { attributeOf, checkedItem, keyOf, valueOf } from "../shared/values.js";
 
 export const jsonOf = (items) => items.map((Item) => `${JSON.stringify({ Item })}\n`).join("");
 
@@ -28,7 +28,7 @@ function csvRows(text) {
 
 const at = (place, read) => { try { return read(); } catch (failed) { throw new Error(`${place}: ${failed instanceof SyntaxError ? `this is not JSON: ${failed.message}` : failed.message}`); } };
 
-// {"Item": {...}} as DynamoDB exports it, or the item alone, which may have an attribute Item.
+// An item is {"Item": {...}}, as in DynamoDB's exports, or {...}, which may have an attribute Item.
 const unwrapped = (one) => (one?.Item && Object.keys(one).length === 1 && Object.values(one.Item).every((value) => value && typeof value === "object") ? one.Item : one);
 
 function jsonItems(text) {
@@ -46,7 +46,8 @@ function csvItems(text, definitions) {
 
 const TYPED = /^\{"(S|N|B|BOOL|NULL|M|L|SS|NS|BS)":/;
 
-// Each has the key of the table; of several with one key, the last counts, as it would one by one.
+// Checks that each item has the table's key. Of items with the same key the last one wins, as if
+// they were written one by one.
 export function itemsOf(name, text, { KeySchema, AttributeDefinitions }) {
   const found = /\.csv$/i.test(name) ? csvItems(text, AttributeDefinitions) : jsonItems(text), byKey = new Map();
   found.forEach((item, n) => {

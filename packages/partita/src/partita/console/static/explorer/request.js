@@ -1,6 +1,6 @@
-// What the form of the explorer says, as an address and as a request.
+// Converts the form of the explorer to the page's address and to a request.
 
-import { valueOf } from "../values.js";
+import { valueOf } from "../shared/values.js";
 
 export const RANGE = [["", "any"], ["=", "="], ["<", "<"], ["<=", "≤"], [">", ">"], [">=", "≥"], ["between", "between"], ["begins_with", "begins with"]];
 export const FILTER = [["=", "="], ["<>", "≠"], ["<", "<"], ["<=", "≤"], [">", ">"], [">=", "≥"], ["between", "between"], ["in", "is one of"], ["begins_with", "begins with"], ["contains", "contains"], ["not_contains", "does not contain"], ["attribute_exists", "exists"], ["attribute_not_exists", "does not exist"], ["attribute_type", "has the type"], ["size", "has a size above"]];
@@ -9,7 +9,7 @@ const PAGE = "50";
 
 export const indexesOf = (table) => [...(table.GlobalSecondaryIndexes || []), ...(table.LocalSecondaryIndexes || [])];
 
-// Lists and keys are JSON in the address; what is not is as if it were not there.
+// Lists and keys are JSON in the address; invalid JSON is ignored.
 export function parsedParameter(query, name, otherwise) {
   try { return JSON.parse(query.get(name)) ?? otherwise; } catch { return otherwise; }
 }
@@ -34,7 +34,7 @@ function keyCondition(form, [hash, range], typeOfKey, names, values) {
   return `#pk = :pk AND ${form.op === "begins_with" ? "begins_with(#sk, :sk)" : `#sk ${form.op} :sk`}`;
 }
 
-// A filter compares an attribute with what was typed; members of a list stand on both sides of commas.
+// A filter compares an attribute with the typed value; commas separate the members of a list.
 function condition({ name, op, type, text, text2 = "" }, at, names, values) {
   const attribute = `#f${at}`, value = `:f${at}`;
   names[attribute] = name;
@@ -52,7 +52,7 @@ function condition({ name, op, type, text, text2 = "" }, at, names, values) {
   return ["begins_with", "contains"].includes(op) ? `${op}(${attribute}, ${value})` : `${attribute} ${op} ${value}`;
 }
 
-// The request that a form stands for: a query when it has a partition key, else a scan.
+// Returns the request of a form: a query if it has a partition key, else a scan.
 export function requestOf(table, form) {
   const schema = form.index ? indexesOf(table).find((one) => one.IndexName === form.index)?.KeySchema : table.KeySchema;
   if (!schema) throw new Error(`There is no index ${form.index}.`);

@@ -1,9 +1,9 @@
-// The operation builder: any data operation by form, run, and copied as code.
+// The operation builder: a form for any data operation, which can be run or copied as code.
 
-import { Field, Input, Problem, Select, clipped, copy, html, link, useEffect, useRef, useState } from "../parts.js";
-import { allTables, call, session } from "../api.js";
-import { Attribute } from "../item.js";
-import { TYPES, pretty } from "../values.js";
+import { Field, Input, Problem, Select, clipped, copy, html, link, useEffect, useRef, useState } from "../shared/parts.js";
+import { allTables, call, session } from "../shared/api.js";
+import { Attribute } from "../shared/item.js";
+import { TYPES, pretty } from "../shared/values.js";
 import { OPERATIONS, READS } from "../builder/shapes.js";
 import { formOf, fresh, placeholders, requestOf } from "../builder/form.js";
 import { client, resource } from "../builder/python.js";
@@ -94,7 +94,7 @@ function Build({ operation, given, table: named }) {
         <div class="bar">
           <button class="primary" disabled=${problems.length > 0 || busy || !may} id="run">Run ${operation}</button>
           ${busy && html`<button type="button" onClick=${() => running.current?.abort()}>Cancel</button>`}
-          ${!may && html`<span class="quiet">This console only reads.</span>`}
+          ${!may && html`<span class="quiet">This console is read-only.</span>`}
         </div>
         <${Problem} error=${error} />
         ${error?.body?.CancellationReasons && html`<${Reasons} reasons=${error.body.CancellationReasons} />`}
@@ -127,7 +127,7 @@ function Answer({ answer }) {
     <pre class="code" tabindex="0" id="answer" aria-label="The answer">${clipped(pretty(answer))}</pre></section>`;
 }
 
-const Reasons = ({ reasons }) => html`<ol class="problem" id="reasons">${reasons.map((one, at) => html`<li key=${at}>${one.Code === "None" ? "would have been done" : `${one.Code}: ${one.Message || ""}`}</li>`)}</ol>`;
+const Reasons = ({ reasons }) => html`<ol class="problem" id="reasons">${reasons.map((one, at) => html`<li key=${at}>${one.Code === "None" ? "would have succeeded" : `${one.Code}: ${one.Message || ""}`}</li>`)}</ol>`;
 
 // The parts of a form, by the shapes of the request
 
@@ -170,7 +170,7 @@ const EXAMPLES = {
   UpdateExpression: "SET #status = :new REMOVE draft", ConditionExpression: "attribute_exists(pk) AND #status = :old", Statement: 'SELECT * FROM "Orders" WHERE pk = ?',
 };
 
-// What an item or a key has: rows that can be added; those of the table's key are there to begin with.
+// The attributes of an item or a key: rows can be added, and start with those of the table's key.
 function Attributes({ title, rows, onChange, schema, definitions, isKey }) {
   const names = schema.map((one) => one.AttributeName);
   useEffect(() => {
@@ -186,11 +186,11 @@ function Attributes({ title, rows, onChange, schema, definitions, isKey }) {
 
 // A row for every #name and :value that the expressions ask for.
 function Placeholders({ shape, form, onChange, record, label, table }) {
-  const asked = placeholders(record[0], record[1], shape.placeholder);
-  if (!asked.length) return null;
+  const usedNames = placeholders(record[0], record[1], shape.placeholder);
+  if (!usedNames.length) return null;
   const of = label ? ` of ${label}` : "";
   return html`<fieldset class="attributes"><legend>${shape.placeholder === "#" ? "Names" : "Values"} in the expressions</legend>
-    ${asked.map((name) => (shape.of.kind === "text"
+    ${usedNames.map((name) => (shape.of.kind === "text"
       ? html`<div class="placeholder" key=${name}><code>${name}</code><${Input} value=${form[name] || ""} onInput=${(value) => onChange({ ...form, [name]: value })} aria-label=${`${name}${of}`} list="known-attributes" /></div>`
       : html`<div class="placeholder" key=${name}><code>${name}</code><${Typed} label=${`${name}${of}`} value=${form[name] || { type: "S", text: "" }} onChange=${(value) => onChange({ ...form, [name]: value })} /></div>`))}
     <datalist id="known-attributes">${(table?.AttributeDefinitions || []).map((one) => html`<option value=${one.AttributeName} />`)}</datalist></fieldset>`;
@@ -224,7 +224,7 @@ function List({ name, shape, form, onChange, tables, table, label }) {
     <button type="button" class="small" onClick=${add}>Add ${noun}</button></div>`;
 }
 
-// Another kind of the same action keeps what both have.
+// When the user switches between kinds of an action, members that both have are kept.
 function changedKind(shape, { kind, form }, next) {
   const empty = formOf(shape.members[next]);
   const kept = Object.fromEntries(Object.keys(empty).filter((name) => name in form).map((name) => [name, form[name]]));

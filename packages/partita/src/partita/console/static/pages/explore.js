@@ -1,10 +1,10 @@
 // Explorer: find items by key, index and filter, page through them, change them.
 
-import { Call, Field, Input, NoTable, Over, Problem, Select, TableHead, count, html, items as counted, link, route, say, units, useEffect, useRef, useState, visit } from "../parts.js";
-import { allTables, call, session } from "../api.js";
-import { Editor } from "../item.js";
-import { Cell, Type } from "../cells.js";
-import { TYPES, attributeOf, keyOf, shown } from "../values.js";
+import { Call, Field, Input, NoTable, Over, Problem, Select, TableHead, count, html, items as counted, link, route, say, units, useEffect, useRef, useState, visit } from "../shared/parts.js";
+import { allTables, call, session } from "../shared/api.js";
+import { Editor } from "../shared/item.js";
+import { Cell, Type } from "../shared/cells.js";
+import { TYPES, attributeOf, keyOf, shown } from "../shared/values.js";
 import { BulkDelete, Export, Import } from "../explorer/bulk.js";
 import { FILTER, RANGE, UNARY, formOf, indexesOf, parsedParameter, queryOf, requestOf } from "../explorer/request.js";
 
@@ -26,7 +26,7 @@ function Choose() {
     : html`<div class="card empty"><h2>No tables yet</h2><p><a href=${link("tables", [], { create: 1 })}>Create one</a> to have something to explore.</p></div>`)}`;
 }
 
-// The address says what is asked for, from where on, which columns are shown, and which item is open.
+// The address contains the query, its start key, the visible columns and the open item.
 function Table({ name, query }) {
   const [table, setTable] = useState(null);
   const [form, setForm] = useState(formOf(query));
@@ -61,11 +61,11 @@ function Table({ name, query }) {
   useEffect(() => {
     if (!table) call("DescribeTable", { TableName: name }).then(({ Table: described }) => setTable(described), setError);
   }, [name, session.state === "gone"]);
-  const asked = JSON.stringify(formOf(query));
+  const queryKey = JSON.stringify(formOf(query));
   useEffect(() => {
     setForm(formOf(query));
     if (table) run(table, formOf(query));
-  }, [asked, after, table]);
+  }, [queryKey, after, table]);
   useEffect(() => {
     if (!key) setEditing((before) => (before?.item ? null : before));
     else if (table) open(key);
@@ -74,7 +74,7 @@ function Table({ name, query }) {
     try {
       const { Item, ConsumedCapacity } = await call("GetItem", { TableName: name, Key: JSON.parse(text), ConsistentRead: true, ReturnConsumedCapacity: "TOTAL" });
       if (Item) { setEditing({ item: Item, cost: ConsumedCapacity?.CapacityUnits }); return; }
-      say("This item is gone.", { bad: true });
+      say("This item no longer exists.", { bad: true });
       again();
     } catch (failed) { setError(failed); }
     close();

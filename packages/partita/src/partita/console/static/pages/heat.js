@@ -1,11 +1,11 @@
-// Heat: what `partita top` shows, and the partitions of a table, every two seconds.
+// Heat: the figures of `partita top`, and the heat map of a table's partitions, every two seconds.
 
-import { Call, Problem, Select, TableHead, count, html, link, say, useEffect, useRef, useRepeated, useState, useSteadyOrder } from "../parts.js";
-import { allTables, call, look, session } from "../api.js";
-import { between } from "../heat.js";
-import { Partitions } from "../partitions.js";
-import { Requests } from "../requests.js";
-import { shown as readable } from "../values.js";
+import { Call, Problem, Select, TableHead, count, html, link, say, useEffect, useRef, useRepeated, useState, useSteadyOrder } from "../shared/parts.js";
+import { allTables, call, look, session } from "../shared/api.js";
+import { between } from "../page_parts/heat.js";
+import { Partitions } from "../page_parts/partitions.js";
+import { Requests } from "../page_parts/requests.js";
+import { shown as readable } from "../shared/values.js";
 
 const EVERY_MS = 2000;
 const POINTS = 60;
@@ -45,7 +45,7 @@ export default function Heat({ query }) {
   const since = shown && html`<span class="quiet">up ${age(shown.now.UptimeSeconds)} · capacity ${shown.now.CapacityMode} · every 2 s</span>`;
   const chooser = html`<label class="bar close"><span class="quiet">Table</span><${Select} class="narrow" value=${table} onChange=${choose} options=${[["", "Choose a table"], ...tables]} /></label>`;
   const head = table ? html`<${TableHead} name=${table} at="heat" actions=${chooser}>${since}<//>` : html`<div class="head"><h1>Heat</h1>${since}<div class="actions">${chooser}</div></div>`;
-  if (error?.code === "NotMonitored" && !shown) return html`${head}<div class="card empty"><h2>This endpoint does not tell its heat</h2><p>${error.message}</p></div>`;
+  if (error?.code === "NotMonitored" && !shown) return html`${head}<div class="card empty"><h2>This endpoint has no heat map</h2><p>${error.message}</p></div>`;
   return html`${head}<${Problem} error=${error} />
     ${shown && html`
       <section class="tiles" aria-label="Now">${FIGURES.map(([name, title, text]) => html`<${Tile} key=${name} title=${title} value=${text(shown.figures[name])} points=${points.map((one) => one.figures[name] || 0)} isOff=${shown.now.CapacityMode === "off" && ["used", "throttled"].includes(name)} />`)}</section>
@@ -70,7 +70,7 @@ function Line({ points, title }) {
   return html`<svg class="line" viewBox="0 0 240 40" preserveAspectRatio="none" role="img" aria-label=${`${title} over the last two minutes, at most ${most.toFixed(3)}`}><path d=${points.length > 1 ? path : ""} /></svg>`;
 }
 
-// Those that were asked for since the page was opened; of the others there is nothing to see.
+// Only operations that were called since the page was opened have anything to show.
 function Operations({ operations, points }) {
   const recent = new Set(points.flatMap((one) => one.operations.filter((each) => each.requests).map((each) => each.name)));
   const used = operations.filter((one) => recent.has(one.name) || one.requests), idle = operations.length - used.length;
@@ -79,7 +79,7 @@ function Operations({ operations, points }) {
     ${rows.length > 0 && html`<div class="scroll" tabindex="0" role="region" aria-label="Operations" ref=${box}><table id="operations"><thead><tr><th scope="col">Operation</th><th scope="col" class="number">per second</th><th scope="col" class="number">4xx/s</th><th scope="col" class="number">5xx/s</th><th scope="col" class="number">mean ms</th><th scope="col" class="number">99 % within ms</th></tr></thead><tbody>
       ${rows.map((one) => html`<tr key=${one.name}><td>${one.name}</td><td class="number">${fixed(one.rate)}</td><td class="number">${fixed(one.refused)}</td><td class="number">${fixed(one.failed)}</td><td class="number">${fixed(one.mean, 2)}</td><td class="number">${one.p99 === null || one.p99 === undefined ? "" : one.p99 * 1000}</td></tr>`)}
     </tbody></table></div>`}
-    ${idle > 0 && html`<p class="quiet">${rows.length ? `${count(idle)} other operations were not asked for in the last two minutes.` : "Nothing was asked for since this page was opened."}</p>`}</section>`;
+    ${idle > 0 && html`<p class="quiet">${rows.length ? `${count(idle)} other operations were not called in the last two minutes.` : "No requests since this page was opened."}</p>`}</section>`;
 }
 
 function Capacity({ owners, mode }) {
@@ -95,7 +95,7 @@ function Share({ kind, of: { used, of: entitled, lost } = {} }) {
   return html`<td class="number">${fixed(used)}</td><td class="number">${count(Math.round(entitled || 0))}</td><td>${entitled > 0 && html`<progress max=${entitled} value=${Math.min(used || 0, entitled)} aria-label=${`${kind} units of those provisioned`}></progress>`}</td><td class="number">${lost > 0 ? html`<span class="badge warn">${fixed(lost)}</span>` : fixed(lost)}</td>`;
 }
 
-// The keys that are asked for most, as Contributor Insights counts them.
+// The most requested keys, as counted by Contributor Insights.
 function Contributors({ table }) {
   const [found, setFound] = useState(null);
   const [error, setError] = useState(null);

@@ -1,11 +1,11 @@
-// Modeler and visualizer: models of NoSQL Workbench in and out, drawn, changed, made real.
+// The data modeler: opens, draws, edits and exports models of NoSQL Workbench, and creates tables.
 
-import { Call, Field, Input, Over, Problem, Select, html, items as counted, link, save, say, useEffect, useRef, useState } from "../parts.js";
-import { allTables, call, look, session } from "../api.js";
-import { Designs, ProofAndPrice } from "../designs.js";
-import { checkedItem, shown, typeOf } from "../values.js";
-import { Progress, isCancelled, untilActive, writeBatches } from "../work.js";
-import { changed, collections, creationOf, indexesOf, keysOf, newModel, newTable, projected, readModel, rowsOf, rowsOfFacet, tableOf, withRows, written } from "../model.js";
+import { Call, Field, Input, Over, Problem, Select, html, items as counted, link, save, say, useEffect, useRef, useState } from "../shared/parts.js";
+import { allTables, call, look, session } from "../shared/api.js";
+import { Designs, ProofAndPrice } from "../page_parts/designs.js";
+import { checkedItem, shown, typeOf } from "../shared/values.js";
+import { Progress, isCancelled, untilActive, writeBatches } from "../shared/work.js";
+import { changed, collections, creationOf, indexesOf, keysOf, newModel, newTable, projected, readModel, rowsOf, rowsOfFacet, tableOf, withRows, written } from "../page_parts/model.js";
 
 const KEPT = "model";
 const ROWS_MAX = 200;
@@ -49,7 +49,7 @@ export default function Modeler({ parts, query }) {
       ${session.Mode === "on" && html`<button class="primary" disabled=${!model.DataModel.length} onClick=${() => setOver("commit")}>Commit to this server</button>`}</div></div>
     <${Problem} error=${error} />
     <div class="card"><${Field} label="Model"><${Input} value=${model.ModelName || ""} onInput=${(ModelName) => change({ ...model, ModelName })} /><//>
-      ${model.ModelMetadata?.Description && html`<details class="more" open><summary>What the design says of itself</summary>${model.ModelMetadata.Description.split("\n").map((line, n) => html`<p key=${n}>${line}</p>`)}</details>`}
+      ${model.ModelMetadata?.Description && html`<details class="more" open><summary>Description of the design</summary>${model.ModelMetadata.Description.split("\n").map((line, n) => html`<p key=${n}>${line}</p>`)}</details>`}
       <div class="bar" style=${{ marginTop: "10px" }}>${model.DataModel.map((one) => html`<a key=${one.TableName} class=${`button ${one === table ? "chosen" : ""}`} href=${link("model", [one.TableName])} aria-current=${one === table ? "page" : undefined}>${one.TableName}</a>`)}
         <button onClick=${() => { let n = model.DataModel.length + 1; while (model.DataModel.some((one) => one.TableName === `Table${n}`)) n += 1; change({ ...model, DataModel: [...model.DataModel, newTable(`Table${n}`)] }); location.hash = link("model", [`Table${n}`]); }}>Add table</button></div></div>
     ${model.partita && html`<${ProofAndPrice} about=${model.partita} />`}
@@ -73,13 +73,13 @@ function Table({ table, onChange, onDelete, query }) {
     : html`<${Aggregate} items=${rowsOf(table)} keys=${keysOf(table)} label=${table.TableName} />`}`;
 }
 
-// As AWS draws it: an item collection is one cell of the partition key, and each attribute stands
-// under its own name, for items differ.
+// As AWS draws it: an item collection shares one cell for the partition key. Each attribute has its
+// name above it, because items have different attributes.
 function Aggregate({ items, keys, only, label }) {
   const groups = collections(items.slice(0, ROWS_MAX), keys);
   const others = (item) => Object.entries(item).filter(([name]) => !keys.includes(name) && (!only || only.includes(name)));
   const most = Math.max(1, ...items.slice(0, ROWS_MAX).map((item) => others(item).length));
-  if (!groups.length) return html`<div class="card empty"><h2>No rows</h2><p>Rows appear here that have ${keys.join(" and ")}.</p></div>`;
+  if (!groups.length) return html`<div class="card empty"><h2>No rows</h2><p>Rows that have ${keys.join(" and ")} appear here.</p></div>`;
   return html`<div class="scroll" tabindex="0" role="region" aria-label=${`Rows of ${label}`}><table class="aggregate" id="aggregate"><thead><tr><th scope="col">Partition key: ${keys[0]}</th>${keys[1] && html`<th scope="col">Sort key: ${keys[1]}</th>`}<th scope="col" colspan=${most}>Attributes</th></tr></thead>
     <tbody>${groups.map((rows, group) => rows.map((item, n) => html`<tr key=${`${group} ${n}`} class=${n === 0 ? "first" : ""}>
       ${n === 0 && html`<th scope="rowgroup" rowspan=${rows.length} class="mono">${shown(item[keys[0]], 60)}</th>`}
@@ -183,7 +183,7 @@ function Commit({ model, onClose }) {
   };
   const leave = () => { control.current.abort(); onClose(); };
   return html`<${Over} label="Commit" onClose=${leave}><h1>Commit ${model.ModelName}</h1><form onSubmit=${act}>
-    <p>A table that exists already is not changed: committing stops there.</p>
+    <p>An existing table is never changed: the commit stops there.</p>
     ${model.DataModel.map((table) => html`<${Call} key=${table.TableName} operation="CreateTable" request=${creationOf(table)} />`)}
     <p><label class="tick"><input type="checkbox" checked=${hasRows} onChange=${(event) => setHasRows(event.target.checked)} />Write the sample rows too</label></p>
     ${step && html`<p role="status">${step.text}</p><${Progress} of=${step.of} total=${step.total} verb="written" />`}<${Problem} error=${error} />

@@ -1,10 +1,10 @@
-// PartiQL: statements with parameters, their results, what they cost and how they are answered.
+// PartiQL: statements with parameters, their plans, results and costs.
 
-import { Call, Field, Over, Problem, count, html, items as counted, link, useEffect, useRef, useState } from "../parts.js";
-import { allTables, call, session } from "../api.js";
-import { Plan, usePlan } from "../plan.js";
-import { Cell } from "../cells.js";
-import { attributeOf, checked } from "../values.js";
+import { Call, Field, Over, Problem, count, html, items as counted, link, useEffect, useRef, useState } from "../shared/parts.js";
+import { allTables, call, session } from "../shared/api.js";
+import { Plan, usePlan } from "../page_parts/plan.js";
+import { Cell } from "../shared/cells.js";
+import { attributeOf, checked } from "../shared/values.js";
 
 const HISTORY = "partiql-history";
 const HISTORY_MAX = 50;

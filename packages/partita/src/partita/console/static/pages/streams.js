@@ -1,10 +1,10 @@
-// Streams: the changes of a table as they happen, old and new image beside each other.
+// Streams: the changes of a table as they happen, with old and new image side by side.
 
-import { Call, Problem, TableHead, count, html, link, useEffect, useRef, useState } from "../parts.js";
-import { call } from "../api.js";
-import { Consumers } from "../consumers.js";
-import { Differences } from "../differences.js";
-import { bytesOf, hexOf, shown } from "../values.js";
+import { Call, Problem, TableHead, count, html, link, useEffect, useRef, useState } from "../shared/parts.js";
+import { call } from "../shared/api.js";
+import { Consumers } from "../page_parts/consumers.js";
+import { Differences } from "../shared/differences.js";
+import { bytesOf, hexOf, shown } from "../shared/values.js";
 
 const EVERY_MS = 1000;
 const KEPT = 200;
@@ -54,7 +54,7 @@ async function allKinesis() {
   return found;
 }
 
-// The records of a Kinesis stream as they come, with how far each shard is behind.
+// The records of a Kinesis stream as they arrive, and how far each shard is behind.
 function Kinesis({ name, leases }) {
   const [arn, setArn] = useState("");
   useEffect(() => { askKinesis("DescribeStreamSummary", { StreamName: name }).then((found) => setArn(found.StreamDescriptionSummary.StreamARN), () => {}); }, [name]);
@@ -104,15 +104,15 @@ function Kinesis({ name, leases }) {
     tick();
     return () => { gone = true; clearTimeout(timer); };
   }, [name]);
-  return html`<div class="head"><h1>${name}</h1><span class="badge">Kinesis</span><div class="actions"><button onClick=${() => setRecords([])}>Clear</button><button aria-pressed=${paused ? "true" : "false"} onClick=${() => setPaused(!paused)}>${paused ? "Go on" : "Pause"}</button></div></div>
+  return html`<div class="head"><h1>${name}</h1><span class="badge">Kinesis</span><div class="actions"><button onClick=${() => setRecords([])}>Clear</button><button aria-pressed=${paused ? "true" : "false"} onClick=${() => setPaused(!paused)}>${paused ? "Resume" : "Pause"}</button></div></div>
     <${Problem} error=${error} />
     ${shards.length > 0 && html`<div class="scroll" tabindex="0" role="region" aria-label="Shards"><table id="shards"><thead><tr><th scope="col">Shard</th><th scope="col">Status</th><th scope="col" class="number">This page is behind by</th></tr></thead><tbody>${shards.map((one) => html`<tr key=${one.ShardId}><td class="mono">${one.ShardId}</td><td>${one.isClosed ? "closed" : "open"}</td><td class="number">${one.lag === undefined ? "" : `${count(one.lag)} ms`}</td></tr>`)}</tbody></table></div>`}
     ${arn && html`<${Consumers} stream=${{ arn, name, isKinesis: true }} shards=${shards} leases=${leases} onLeases=${(table) => { location.hash = link("streams", ["kinesis", name], { leases: table }); }} />`}
-    ${!records.length && html`<div class="card empty"><h2>No records yet</h2><p>They appear here as they come.</p></div>`}
+    ${!records.length && html`<div class="card empty"><h2>No records yet</h2><p>They appear here as they arrive.</p></div>`}
     <div id="records" style=${{ marginTop: "14px" }}>${records.map((one) => html`<article class="card" key=${`${one.ShardId} ${one.SequenceNumber}`} aria-label="Record"><div class="bar"><strong class="mono">${one.PartitionKey}</strong><span class="spacer"></span><span class="quiet">${new Date(one.ApproximateArrivalTimestamp * 1000).toLocaleTimeString()} · <span class="mono">${one.ShardId}</span></span></div><pre class="code" tabindex="0" aria-label=${`Data of ${one.PartitionKey}`}>${readable(one.Data)}</pre></article>`)}</div>`;
 }
 
-// Text where it is some, else hex.
+// Shows data as text if it is text, else as hex.
 function readable(base64) {
   const bytes = bytesOf(base64);
   try {
@@ -131,7 +131,7 @@ function Tail({ table }) {
   const isPaused = useRef(false);
   isPaused.current = paused;
 
-  // One look at all shards, those that are new among them; a closed one is read to its end once.
+  // One round over all shards, including new ones; a closed shard is read to its end once.
   const read = async (arn) => {
     const { iterators, places, done } = state.current;
     const listed = [];
@@ -151,7 +151,7 @@ function Tail({ table }) {
       }
       let page;
       try { page = await ask("GetRecords", { ShardIterator: iterators.get(ShardId) }); } catch (failed) {
-        // Iterators live for minutes, and not through a restart: the place is known.
+        // Iterators expire after minutes, or with a restart; the last position is known.
         iterators.delete(ShardId);
         if (failed.code === "TrimmedDataAccessException") places.delete(ShardId);
         else if (failed.code !== "ExpiredIteratorException") throw failed;
@@ -177,7 +177,7 @@ function Tail({ table }) {
     }, setError);
     return () => { gone = true; clearTimeout(timer); };
   }, [table]);
-  return html`<${TableHead} name=${table} at="streams" actions=${html`<button onClick=${() => setRecords([])}>Clear</button><button aria-pressed=${paused ? "true" : "false"} onClick=${() => setPaused(!paused)}>${paused ? "Go on" : "Pause"}</button>`}>
+  return html`<${TableHead} name=${table} at="streams" actions=${html`<button onClick=${() => setRecords([])}>Clear</button><button aria-pressed=${paused ? "true" : "false"} onClick=${() => setPaused(!paused)}>${paused ? "Resume" : "Pause"}</button>`}>
       ${stream && html`<span class="badge good">${stream.StreamViewType}</span><span class="quiet">${count(shards.length)} ${shards.length === 1 ? "shard" : "shards"}</span>`}<//>
     <${Problem} error=${error} />
     ${stream && html`<${Consumers} stream=${{ arn: stream.StreamArn, name: table, isKinesis: false }} shards=${shards} /><${Shards} shards=${shards} />`}
@@ -186,10 +186,10 @@ function Tail({ table }) {
     ${stream && html`<${Call} operation="DescribeStream" request=${{ StreamArn: stream.StreamArn }} />`}`;
 }
 
-// The newest first, whatever shard they are from; within one, and within a second, as they came.
+// Newest first over all shards; records of the same shard and second stay in order.
 const latest = (records, before) => [...records].reverse().concat(before).sort((one, other) => (other.dynamodb.ApproximateCreationDateTime || 0) - (one.dynamodb.ApproximateCreationDateTime || 0)).slice(0, KEPT);
 
-// Closed shards go a day after their last record; a child follows each.
+// Closed shards disappear a day after their last record; each has a child that continues it.
 function Shards({ shards }) {
   return html`<details class="call"><summary>Shards: ${count(shards.length)}</summary><div class="scroll" tabindex="0" role="region" aria-label="Shards"><table id="shards"><thead><tr><th scope="col">Shard</th><th scope="col">Status</th><th scope="col">After</th><th scope="col">From</th></tr></thead><tbody>
     ${shards.map((one) => html`<tr key=${one.ShardId}><td class="mono">${one.ShardId}</td><td>${one.SequenceNumberRange?.EndingSequenceNumber ? "closed" : "open"}</td><td class="mono">${one.ParentShardId || ""}</td><td class="mono">${one.SequenceNumberRange?.StartingSequenceNumber || ""}</td></tr>`)}</tbody></table></div></details>`;

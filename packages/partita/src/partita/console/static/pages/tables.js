@@ -1,7 +1,7 @@
-// Tables: all of them, one of them, and what can be done with it.
+// Tables: the list of tables, and the page of one table with its settings and actions.
 
-import { Call, Confirm, Field, Input, NoTable, Problem, TableHead, count, html, items as counted, keepAddress, link, say, size, useEffect, useState } from "../parts.js";
-import { allTables, call, session } from "../api.js";
+import { Call, Confirm, Field, Input, NoTable, Problem, TableHead, count, html, items as counted, keepAddress, link, say, size, useEffect, useState } from "../shared/parts.js";
+import { allTables, call, session } from "../shared/api.js";
 import { Change, ChangeIndex, described as describedBeside } from "../tables/change.js";
 import { Create } from "../tables/create.js";
 import { Destinations } from "../tables/destinations.js";
@@ -49,7 +49,7 @@ function All({ query }) {
         if (gone) return;
         const status = recovery.value?.ContinuousBackupsDescription?.PointInTimeRecoveryDescription?.PointInTimeRecoveryStatus;
         setDescribed((before) => ({ ...before, [name]: { ...(table.value?.Table || {}), expiry: expiry.value?.TimeToLiveDescription, recovers: status && status === "ENABLED", refusal: table.reason } }));
-        // What is being made or deleted is looked at again until it is.
+        // Tables that are being created or deleted are refreshed until that is done.
         if (table.value && table.value.Table.TableStatus !== "ACTIVE") timer ||= setTimeout(() => setRound((n) => n + 1), BUSY_MS);
       }
     };
@@ -133,10 +133,10 @@ function One({ name }) {
       <div><dt>Capacity</dt><dd>${capacity(table)}</dd></div>
       <div><dt>Stream</dt><dd>${table.StreamSpecification?.StreamEnabled ? html`<a href=${link("streams", [name])}>${VIEW_NAMES[table.StreamSpecification.StreamViewType]}</a>` : "off"}</dd></div>
       <div><dt>Time to live</dt><dd>${more ? more.expiry || "off" : "…"}</dd></div>
-      <div><dt>Recovery to a moment</dt><dd>${!more ? "…" : !more.recovery ? "not on this server" : more.recovery.PointInTimeRecoveryStatus === "ENABLED" ? `on${more.recovery.RecoveryPeriodInDays ? `, ${more.recovery.RecoveryPeriodInDays} days` : ""}` : "off"}</dd></div>
+      <div><dt>Point-in-time recovery</dt><dd>${!more ? "…" : !more.recovery ? "not on this server" : more.recovery.PointInTimeRecoveryStatus === "ENABLED" ? `on${more.recovery.RecoveryPeriodInDays ? `, ${more.recovery.RecoveryPeriodInDays} days` : ""}` : "off"}</dd></div>
       <div><dt>Deletion protection</dt><dd>${table.DeletionProtectionEnabled ? "on" : "off"}</dd></div>
       <div><dt>Class</dt><dd>${table.TableClassSummary?.TableClass === "STANDARD_INFREQUENT_ACCESS" ? "infrequent access" : "standard"}</dd></div>
-      <div><dt>Encryption</dt><dd>${table.SSEDescription?.Status === "ENABLED" ? table.SSEDescription.KMSMasterKeyArn || table.SSEDescription.SSEType : "a key of the service"}</dd></div>
+      <div><dt>Encryption</dt><dd>${table.SSEDescription?.Status === "ENABLED" ? table.SSEDescription.KMSMasterKeyArn || table.SSEDescription.SSEType : "DynamoDB's own key"}</dd></div>
       <div><dt>Tags</dt><dd>${!more ? "…" : !more.tags ? "not on this server" : more.tags.map((one) => `${one.Key}=${one.Value}`).join(", ") || "none"}</dd></div>
       <div><dt>Policy</dt><dd>${!more ? "…" : more.policy ? "attached" : "none"}</dd></div>
       <div><dt>Created</dt><dd>${table.CreationDateTime ? new Date(table.CreationDateTime * 1000).toLocaleString() : "–"}</dd></div>
@@ -152,7 +152,7 @@ function One({ name }) {
     ${action?.changeIndex && html`<${ChangeIndex} table=${table} index=${action.changeIndex} onClose=${() => setAction(null)} onDone=${again} />`}
     ${action === "delete" && html`<${Confirm} title="Delete table" name=${name} verb="Delete table" operation="DeleteTable" request=${{ TableName: name }}
       onClose=${() => setAction(null)} onDone=${async () => { await call("DeleteTable", { TableName: name }); say(`Table ${name} was deleted.`); location.hash = link("tables"); }}>
-      <p class="note">All of ${name} goes with it: ${counted(table.ItemCount)}, and its indexes. This cannot be undone.</p><//>`}
+      <p class="note">This deletes all data of ${name}: ${counted(table.ItemCount)} and its indexes. This cannot be undone.</p><//>`}
     ${action?.dropIndex && html`<${Confirm} title="Delete index" name=${action.dropIndex} verb="Delete index" operation="UpdateTable" request=${dropIndex(name, action.dropIndex)}
       onClose=${() => setAction(null)} onDone=${async () => { await call("UpdateTable", dropIndex(name, action.dropIndex)); say(`Index ${action.dropIndex} is being deleted.`); again(); }}>
       <p>Queries on ${action.dropIndex} will fail. The items of ${name} stay.</p><//>`}`;

@@ -1,11 +1,12 @@
-// Time: backups and recovery; a table as it was at a moment, compared with now, and put back.
+// Time: backups and point-in-time recovery; a table of the past is compared with the current one,
+// and items can be put back.
 
-import { Call, Confirm, Field, Input, Over, Problem, Select, TableHead, count, html, items as counted, keepAddress, link, say, size, units, useEffect, useRef, useState } from "../parts.js";
-import { allTables, call, isUnknown, session } from "../api.js";
-import { compare } from "../compare.js";
-import { Differences } from "../differences.js";
-import { additionOf, keyOf, shown, updateOf } from "../values.js";
-import { Progress, deleteWhenRestored, isCancelled, untilActive } from "../work.js";
+import { Call, Confirm, Field, Input, Over, Problem, Select, TableHead, count, html, items as counted, keepAddress, link, say, size, units, useEffect, useRef, useState } from "../shared/parts.js";
+import { allTables, call, isUnknown, session } from "../shared/api.js";
+import { compare } from "../page_parts/compare.js";
+import { Differences } from "../shared/differences.js";
+import { additionOf, keyOf, shown, updateOf } from "../shared/values.js";
+import { Progress, deleteWhenRestored, isCancelled, untilActive } from "../shared/work.js";
 
 const SHOWN_MAX = 200;
 const when = (seconds) => (seconds ? new Date(seconds * 1000).toLocaleString() : "–");
@@ -15,7 +16,7 @@ export default function Time({ parts, query }) {
   return parts[0] ? html`<${OneTable} key=${parts[0]} name=${parts[0]} query=${query} />` : html`<${All} />`;
 }
 
-const Missing = () => html`<div class="card empty"><h2>No backups on this endpoint</h2><p>It does not know CreateBackup and the operations of point-in-time recovery.</p></div>`;
+const Missing = () => html`<div class="card empty"><h2>No backups on this endpoint</h2><p>It does not support CreateBackup and the operations of point-in-time recovery.</p></div>`;
 
 function All() {
   const [tables, setTables] = useState([]);
@@ -23,7 +24,7 @@ function All() {
   const [name, setName] = useState("");
   useEffect(() => { allTables().then((found) => { setTables(found); setName(found[0] || ""); }, setError); }, []);
   return html`<div class="head"><h1>Time</h1></div><${Problem} error=${error} />
-    <div class="card"><form class="bar" onSubmit=${(event) => { event.preventDefault(); location.hash = link("time", [name]); }}><${Field} label="Table"><${Select} value=${name} onChange=${setName} options=${tables} /><//><button class="primary" disabled=${!name} style=${{ alignSelf: "end" }}>Show its past</button></form></div>
+    <div class="card"><form class="bar" onSubmit=${(event) => { event.preventDefault(); location.hash = link("time", [name]); }}><${Field} label="Table"><${Select} value=${name} onChange=${setName} options=${tables} /><//><button class="primary" disabled=${!name} style=${{ alignSelf: "end" }}>Show history</button></form></div>
     <${Backups} />`;
 }
 
@@ -63,7 +64,7 @@ function Backups({ table }) {
     ${over?.create && html`<${Ask} title=${`Back up ${table}`} label="Name of the backup" given=${`${table}-${local(new Date()).replace(/[^0-9]/g, "")}`} operation="CreateBackup" request=${(BackupName) => ({ TableName: table, BackupName })} done=${(name) => `Backup ${name} is being made.`} verb="Create backup" onClose=${() => setOver(null)} onDone=${again} />`}
     ${over?.restore && html`<${Restore} backup=${over.restore} onClose=${() => setOver(null)} />`}
     ${over?.remove && html`<${Confirm} title="Delete backup" name=${over.remove.BackupName} verb="Delete backup" operation="DeleteBackup" request=${{ BackupArn: over.remove.BackupArn }} onClose=${() => setOver(null)}
-      onDone=${async () => { await call("DeleteBackup", { BackupArn: over.remove.BackupArn }); say(`${over.remove.BackupName} was deleted.`); again(); }}><p class="note">What only this backup has is lost.</p><//>`}</section>`;
+      onDone=${async () => { await call("DeleteBackup", { BackupArn: over.remove.BackupArn }); say(`${over.remove.BackupName} was deleted.`); again(); }}><p class="note">Data that only this backup contains is lost.</p><//>`}</section>`;
 }
 
 function Ask({ title, label, given, operation, request, done, verb, onClose, onDone }) {
@@ -73,7 +74,7 @@ function Ask({ title, label, given, operation, request, done, verb, onClose, onD
   return html`<${Over} label=${title} onClose=${onClose}><h1>${title}</h1><form onSubmit=${act}><${Field} label=${label}><${Input} value=${name} onInput=${setName} required data-focus /><//><${Call} operation=${operation} request=${request(name)} open /><${Problem} error=${error} /><div class="bar"><button class="primary">${verb}</button><button type="button" onClick=${onClose}>Cancel</button></div></form><//>`;
 }
 
-// Whoever closes the dialog lets it go on; whoever cancels does not want the table.
+// Closing the dialog lets the restore continue; canceling deletes the new table.
 function Restore({ backup, onClose }) {
   const [name, setName] = useState(`${backup.TableName}-restored`);
   const [step, setStep] = useState(null);
@@ -101,7 +102,7 @@ function Restore({ backup, onClose }) {
   return html`<${Over} label=${`Restore ${backup.BackupName}`} onClose=${onClose}><h1>Restore ${backup.BackupName}</h1><form onSubmit=${act}><${Field} label="Name of the new table"><${Input} value=${name} onInput=${setName} required data-focus disabled=${Boolean(step)} /><//>
     <${Call} operation="RestoreTableFromBackup" request=${request} open=${!step} /><${Problem} error=${error} />
     ${step && html`<p role="status">Restoring ${name}</p><${Progress} of=${step.of || { done: 0 }} total=${step.total} isAbout verb="items restored" />`}
-    <div class="bar"><button class="primary" disabled=${Boolean(step)}>Restore</button><button type="button" onClick=${cancel}>Cancel</button>${step && html`<button type="button" onClick=${onClose}>Close, and let it go on</button>`}</div></form><//>`;
+    <div class="bar"><button class="primary" disabled=${Boolean(step)}>Restore</button><button type="button" onClick=${cancel}>Cancel</button>${step && html`<button type="button" onClick=${onClose}>Close and continue in the background</button>`}</div></form><//>`;
 }
 
 function OneTable({ name, query }) {
@@ -112,7 +113,7 @@ function OneTable({ name, query }) {
   useEffect(() => {
     let timer;
     call("DescribeContinuousBackups", { TableName: name }).then(({ ContinuousBackupsDescription: found }) => { setRecovery(found.PointInTimeRecoveryDescription || {}); setError(null); }, setError);
-    // The first copy of a large table takes a while.
+    // The first copy of a large table takes some time.
     if (isOn && !isReady) timer = setTimeout(() => setRound(round + 1), 1000);
     return () => clearTimeout(timer);
   }, [name, round, isOn, isReady]);
@@ -120,13 +121,13 @@ function OneTable({ name, query }) {
   const flip = async () => { try { await call("UpdateContinuousBackups", request); say(`Recovery is ${isOn ? "off" : "on"}.`); setRound(round + 1); } catch (failed) { setError(failed); } };
   return html`<${TableHead} name=${name} at="time" />
     ${isUnknown(error) ? html`<${Missing} />` : html`<${Problem} error=${error} />
-    ${recovery && html`<section class="card" aria-label="Recovery"><div class="bar"><h2>Recovery to a moment</h2><span class=${`badge ${isOn ? "good" : "warn"}`} id="recovery">${isOn ? "on" : "off"}</span><span class="spacer"></span>${session.Mode === "on" && html`<button class="small" onClick=${flip}>${isOn ? "Switch off" : "Switch on"}</button>`}</div>
-      ${isOn ? html`<p class="quiet">${isReady ? `From ${when(recovery.EarliestRestorableDateTime)} to ${when(recovery.LatestRestorableDateTime)}.` : "The first copy of the table is being made."}</p>${session.Mode === "on" && isReady && html`<${AsItWas} name=${name} recovery=${recovery} query=${query} />`}` : html`<p class="quiet">Switched on, it lets you go back to any second from then on.</p>`}
+    ${recovery && html`<section class="card" aria-label="Recovery"><div class="bar"><h2>Point-in-time recovery</h2><span class=${`badge ${isOn ? "good" : "warn"}`} id="recovery">${isOn ? "on" : "off"}</span><span class="spacer"></span>${session.Mode === "on" && html`<button class="small" onClick=${flip}>${isOn ? "Switch off" : "Switch on"}</button>`}</div>
+      ${isOn ? html`<p class="quiet">${isReady ? `From ${when(recovery.EarliestRestorableDateTime)} to ${when(recovery.LatestRestorableDateTime)}.` : "The first copy of the table is being made."}</p>${session.Mode === "on" && isReady && html`<${AsItWas} name=${name} recovery=${recovery} query=${query} />`}` : html`<p class="quiet">Once it is on, you can go back to any later second.</p>`}
       ${session.Mode === "on" && html`<${Call} operation="UpdateContinuousBackups" request=${request} />`}</section>
       <${Backups} table=${name} />`}`}`;
 }
 
-// A copy of the table as it was is made; what differs from now can be put back item by item.
+// Restores a copy of the table as it was, from which different items can be put back one by one.
 function AsItWas({ name, recovery, query }) {
   const [moment, setMoment] = useState(() => query.get("at") || local(new Date(Math.max(Math.floor(recovery.LatestRestorableDateTime), Math.ceil(recovery.EarliestRestorableDateTime || 0)) * 1000)));
   const [copy, setCopy] = useState(`${name}-as-it-was`);
@@ -146,19 +147,19 @@ function AsItWas({ name, recovery, query }) {
   };
   const restore = async (signal) => {
     const { Table: { ItemCount: total } } = await call("DescribeTable", { TableName: name }, signal);
-    const told = (done) => setStep({ text: `Restoring ${copy}`, of: { done }, total, verb: "items restored" });
-    told(0);
+    const onProgress = (done) => setStep({ text: `Restoring ${copy}`, of: { done }, total, verb: "items restored" });
+    onProgress(0);
     await call("RestoreTableToPointInTime", request);
-    try { await untilActive(copy, (table) => told(table.ItemCount), signal); } catch (failed) {
+    try { await untilActive(copy, (table) => onProgress(table.ItemCount), signal); } catch (failed) {
       if (isCancelled(failed) && !isGone.current) deleteWhenRestored(copy);
       throw failed;
     }
   };
   const compareNow = async (signal) => {
     const { Table } = await call("DescribeTable", { TableName: name }, signal);
-    const told = (done) => setStep({ text: `Comparing ${copy} with now`, of: { done }, total: only.trim() ? undefined : Table.ItemCount, verb: "items compared" });
-    told(0);
-    setFound({ ...(await compare(copy, name, Table, only.trim(), told, signal)), schema: Table.KeySchema });
+    const onProgress = (done) => setStep({ text: `Comparing ${copy} with now`, of: { done }, total: only.trim() ? undefined : Table.ItemCount, verb: "items compared" });
+    onProgress(0);
+    setFound({ ...(await compare(copy, name, Table, only.trim(), onProgress, signal)), schema: Table.KeySchema });
   };
   const act = (event) => {
     event.preventDefault();
@@ -169,7 +170,7 @@ function AsItWas({ name, recovery, query }) {
   const putBack = async (one) => {
     try {
       const answer = one.is ? await call("UpdateItem", updateOf(name, found.schema, one.is, one.was)) : await call("PutItem", additionOf(name, found.schema, one.was));
-      say(`The item is as it was. ${units(answer.ConsumedCapacity?.CapacityUnits, "W")}`);
+      say(`The item was put back. ${units(answer.ConsumedCapacity?.CapacityUnits, "W")}`);
       setFound({ ...found, count: found.count - 1, differences: found.differences.filter((each) => each !== one) });
     } catch (failed) { setError(failed.code === "ConditionalCheckFailedException" ? new Error("Somebody has changed this item since: compare again.") : failed); }
   };
@@ -177,7 +178,7 @@ function AsItWas({ name, recovery, query }) {
       <div class="bar"><button class="primary" disabled=${Boolean(step)}>Restore and compare with now</button>${step && html`<button type="button" onClick=${() => control.current.abort()}>Cancel</button><strong>${step.text}</strong>`}</div>
       ${step && html`<${Progress} of=${step.of} total=${step.total} isAbout verb=${step.verb} />`}
       <${Call} operation="RestoreTableToPointInTime" request=${request} /></form><${Problem} error=${error} />
-    ${error?.code === "TableAlreadyExistsException" && html`<p class="bar"><button type="button" class="small" onClick=${again}>Compare with ${copy} as it is</button></p>`}
+    ${error?.code === "TableAlreadyExistsException" && html`<p class="bar"><button type="button" class="small" onClick=${again}>Compare with the existing ${copy}</button></p>`}
     ${found && html`<div id="differences"><p class="bar"><strong>${verdict(found)}</strong><button type="button" class="small" onClick=${again}>Compare again</button><a href=${link("explore", [copy])}>Explore ${copy}</a> <button type="button" class="small danger" onClick=${() => setRemoving(true)}>Delete ${copy}</button></p>
       ${found.part && html`<p class="note">${PARTS[found.part]} ${counted(found.compared)} were compared.</p>`}
       ${found.count > SHOWN_MAX && html`<p class="quiet">The first ${SHOWN_MAX} are shown.</p>`}

@@ -1,8 +1,8 @@
-// Workflows: machines as drawings, their executions with the path that they took, and another try.
+// Workflows: drawings of state machines, their executions with the path that they took, and redrives.
 
-import { Call, Field, Input, Over, Problem, Select, clipped, count, html, link, say, useEffect, useState } from "../parts.js";
-import { call as ask, isUnknown, session } from "../api.js";
-import { Drawing, pathOf } from "../machine.js";
+import { Call, Field, Input, Over, Problem, Select, clipped, count, html, link, say, useEffect, useState } from "../shared/parts.js";
+import { call as ask, isUnknown, session } from "../shared/api.js";
+import { Drawing, pathOf } from "../page_parts/machine.js";
 
 const call = (operation, request = {}) => ask(operation, request, undefined, "states");
 const BADGES = { SUCCEEDED: "good", RUNNING: "", FAILED: "warn", TIMED_OUT: "warn", ABORTED: "warn" };
@@ -19,7 +19,7 @@ export default function Workflows({ parts, query }) {
 }
 
 function Missing({ error }) {
-  if (isUnknown(error)) return html`<div class="card empty"><h2>No workflows on this endpoint</h2><p>It does not answer as AWS Step Functions does.</p></div>`;
+  if (isUnknown(error)) return html`<div class="card empty"><h2>No workflows on this endpoint</h2><p>It does not support the API of AWS Step Functions.</p></div>`;
   return html`<${Problem} error=${error} />`;
 }
 
@@ -41,7 +41,7 @@ function All() {
   return html`<div class="head"><h1>Workflows</h1>${machines && html`<span class="quiet">${count(machines.length)}</span>`}</div><${Missing} error=${error} />
     ${machines && (machines.length ? html`<div class="scroll" tabindex="0" role="region" aria-label="State machines"><table id="machines"><thead><tr><th scope="col">State machine</th><th scope="col">Type</th><th scope="col">Since</th></tr></thead><tbody>
       ${machines.map((one) => html`<tr key=${one.stateMachineArn}><td><a href=${link("workflows", [one.stateMachineArn])}>${one.name}</a></td><td>${one.type}</td><td>${when(one.creationDate)}</td></tr>`)}</tbody></table></div>`
-    : html`<div class="card empty"><h2>No state machines</h2><p>CreateStateMachine of AWS Step Functions makes one.</p></div>`)}`;
+    : html`<div class="card empty"><h2>No state machines</h2><p>Create one with CreateStateMachine of AWS Step Functions.</p></div>`)}`;
 }
 
 function Machine({ arn, query }) {

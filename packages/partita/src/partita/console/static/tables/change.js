@@ -1,7 +1,7 @@
-// Changes of a table: each is the call that makes it, and they are made one after the other.
+// Changes of a table's settings: each is shown as its API call, and they are made in sequence.
 
-import { Call, Field, Input, Over, Problem, Select, html, say, useEffect, useRef, useState } from "../parts.js";
-import { call } from "../api.js";
+import { Call, Field, Input, Over, Problem, Select, html, say, useEffect, useRef, useState } from "../shared/parts.js";
+import { call } from "../shared/api.js";
 import { Billing, CapacityFields, IndexFields, SettingsFields, capacityOf, classOf, definitionsOf, indexOf, maximums, newIndex, provisioned, sseOf, streamOf, tagText, tagsOf, typesOf, warmth } from "./options.js";
 
 const POLL_MS = 500;
@@ -11,7 +11,7 @@ const billingOf = (table) => table.BillingModeSummary?.BillingMode || "PROVISION
 const viewOf = (table) => (table.StreamSpecification?.StreamEnabled ? table.StreamSpecification.StreamViewType : "");
 const isEqual = (one, other) => JSON.stringify(one) === JSON.stringify(other);
 
-// What DescribeTable does not tell; what an endpoint does not have is undefined.
+// Settings that DescribeTable does not return; undefined if the endpoint does not support them.
 export async function described(TableName, ResourceArn) {
   const [expiry, recovery, tags, policy] = await Promise.allSettled([
     call("DescribeTimeToLive", { TableName }), call("DescribeContinuousBackups", { TableName }),
@@ -32,13 +32,13 @@ const formOf = (table, more) => ({
   index: newIndex(),
 });
 
-// A limit that was there and is not any more is lifted by name.
+// A limit that was removed from the form is lifted with -1.
 function limits(before, form) {
-  const asked = maximums(form), had = maximums(before);
-  return Object.fromEntries(["MaxReadRequestUnits", "MaxWriteRequestUnits"].filter((name) => asked[name] !== had[name]).map((name) => [name, asked[name] ?? LIFTED]));
+  const newLimits = maximums(form), oldLimits = maximums(before);
+  return Object.fromEntries(["MaxReadRequestUnits", "MaxWriteRequestUnits"].filter((name) => newLimits[name] !== oldLimits[name]).map((name) => [name, newLimits[name] ?? LIFTED]));
 }
 
-// Of a table or of one of its global indexes.
+// Changes of capacity, of a table or one of its global indexes.
 function capacityChanges(billing, before, form) {
   const units = provisioned(form), lifted = limits(before, form), warm = warmth(form);
   return {
@@ -92,7 +92,7 @@ function changes(table, before, form) {
   ];
 }
 
-// A table that is being updated takes no other update.
+// A table that is being updated refuses other updates.
 async function settled(TableName) {
   for (;;) {
     const { Table } = await call("DescribeTable", { TableName });
@@ -122,7 +122,7 @@ function Changing({ title, calls, onClose, onDone, children }) {
     const { signal } = control.current;
     let done = 0;
     setBusy(true);
-    // What was made before one was refused is not made again.
+    // After a refusal, changes that were made before it are not repeated.
     const left = sent ? calls.filter((one) => !sent.slice(0, made).some((each) => isEqual(one, each))) : calls;
     setSent(left);
     setMade(0);
@@ -138,7 +138,7 @@ function Changing({ title, calls, onClose, onDone, children }) {
     <form onSubmit=${apply} style=${{ marginTop: "14px" }}>${children}
       ${calls.map(([operation, request], at) => html`<${Call} key=${at} operation=${operation} request=${request} open />`)}
       ${!calls.length && html`<p class="quiet">Nothing is changed yet.</p>`}
-      ${sent && html`<p role="status">${made} of ${sent.length} made</p>`}<${Problem} error=${error} />
+      ${sent && html`<p role="status">${made} of ${sent.length} applied</p>`}<${Problem} error=${error} />
       <div class="bar"><button class="primary" disabled=${!calls.length || busy}>Apply</button><button type="button" onClick=${onClose}>Cancel</button></div>
     </form><//>`;
 }
@@ -151,7 +151,7 @@ export function Change({ table, more, onClose, onDone }) {
   return html`<${Changing} title=${`Table ${table.TableName}`} calls=${changes(table, before, form)} onClose=${onClose} onDone=${onDone}>
     <${CapacityFields} billing=${form.billing} form=${form} set=${set} unset="unchanged"><${Billing} value=${form.billing} onChange=${set("billing")} data-focus /><//>
     <div class="row"><${Field} label="Time to live attribute (empty: off)"><${Input} value=${form.expiry} onInput=${set("expiry")} name="expiry" /><//>
-      ${more.recovery && html`<${Field} label="Recovery to a moment"><${Select} value=${form.recovers ? "on" : ""} onChange=${(value) => set("recovers")(value === "on")} options=${[["", "Off"], ["on", "On"]]} /><//>${form.recovers && html`<${Field} label="Days to go back"><${Input} type="number" min="1" max="35" placeholder="35" value=${form.days} onInput=${set("days")} /><//>`}`}</div>
+      ${more.recovery && html`<${Field} label="Point-in-time recovery"><${Select} value=${form.recovers ? "on" : ""} onChange=${(value) => set("recovers")(value === "on")} options=${[["", "Off"], ["on", "On"]]} /><//>${form.recovers && html`<${Field} label="Days to go back"><${Input} type="number" min="1" max="35" placeholder="35" value=${form.days} onInput=${set("days")} /><//>`}`}</div>
     <${SettingsFields} form=${form} set=${set} />
     <fieldset class="card"><legend>New global index</legend><${IndexFields} index=${form.index} billing=${form.billing} set=${setIndex} isRequired=${Boolean(form.index.name)} /></fieldset><//>`;
 }

@@ -1,7 +1,7 @@
 // A new table.
 
-import { Call, Field, Input, Over, Problem, Select, html, say, useState } from "../parts.js";
-import { call } from "../api.js";
+import { Call, Field, Input, Over, Problem, Select, html, say, useState } from "../shared/parts.js";
+import { call } from "../shared/api.js";
 import { Billing, CapacityFields, IndexFields, KEY_TYPES, SettingsFields, capacityMembers, classOf, definitionsOf, indexOf, newCapacity, newIndex, newSettings, schemaOf, sseOf, streamOf, tagsOf, typesOf } from "./options.js";
 
 function creation(form) {

@@ -1,7 +1,7 @@
-// Kinesis streams that the changes of a table go to, besides its own stream.
+// Kinesis streams to which the changes of a table are sent, in addition to its own stream.
 
-import { Call, Confirm, Field, Input, Over, Problem, Select, html, link, say, useEffect, useState } from "../parts.js";
-import { call, isUnknown, session } from "../api.js";
+import { Call, Confirm, Field, Input, Over, Problem, Select, html, link, say, useEffect, useState } from "../shared/parts.js";
+import { call, isUnknown, session } from "../shared/api.js";
 
 const BUSY_MS = 1000;
 const PRECISIONS = [["MILLISECOND", "Milliseconds"], ["MICROSECOND", "Microseconds"]];
@@ -38,7 +38,7 @@ export function Destinations({ name }) {
       onDone=${async () => { await call("DisableKinesisStreamingDestination", { TableName: name, StreamArn: over.stop.StreamArn }); say("Changes made until now are still delivered."); again(); }}><p>Later changes of ${name} do not reach ${nameOf(over.stop.StreamArn)}.</p><//>`}</section>`;
 }
 
-function Asked({ title, operation, request, verb, said, onClose, onDone, children }) {
+function CallDialog({ title, operation, request, verb, said, onClose, onDone, children }) {
   const [error, setError] = useState(null);
   const act = async (event) => { event.preventDefault(); try { await call(operation, request); say(said); onDone(); onClose(); } catch (failed) { setError(failed); } };
   return html`<${Over} label=${title} onClose=${onClose}><h1>${title}</h1><form onSubmit=${act} style=${{ marginTop: "14px" }}><div class="row">${children}</div><${Call} operation=${operation} request=${request} open /><${Problem} error=${error} /><div class="bar"><button class="primary">${verb}</button><button type="button" onClick=${onClose}>Cancel</button></div></form><//>`;
@@ -52,7 +52,7 @@ function Add({ name, onClose, onDone }) {
   const [precision, setPrecision] = useState("MILLISECOND");
   useEffect(() => { call("ListStreams", {}, undefined, "kinesis").then((page) => setStreams(page.StreamSummaries || []), () => {}); }, []);
   const request = { TableName: name, StreamArn, EnableKinesisStreamingConfiguration: { ApproximateCreationDateTimePrecision: precision } };
-  return html`<${Asked} title="Send changes to a Kinesis stream" operation="EnableKinesisStreamingDestination" request=${request} verb="Send changes" said=${`Changes of ${name} go to ${nameOf(StreamArn)}.`} onClose=${onClose} onDone=${onDone}>
+  return html`<${CallDialog} title="Send changes to a Kinesis stream" operation="EnableKinesisStreamingDestination" request=${request} verb="Send changes" said=${`Changes of ${name} go to ${nameOf(StreamArn)}.`} onClose=${onClose} onDone=${onDone}>
     <${Field} label="ARN of the stream"><${Input} value=${StreamArn} onInput=${setArn} list="kinesis-streams" required data-focus /><//><datalist id="kinesis-streams">${streams.map((one) => html`<option value=${one.StreamARN}>${one.StreamName}</option>`)}</datalist>
     <${Precision} value=${precision} onChange=${setPrecision} /><//>`;
 }
@@ -60,5 +60,5 @@ function Add({ name, onClose, onDone }) {
 function Times({ name, one, onClose, onDone }) {
   const [precision, setPrecision] = useState(PRECISIONS.map(([value]) => value).find((value) => value !== precisionOf(one)));
   const request = { TableName: name, StreamArn: one.StreamArn, UpdateKinesisStreamingConfiguration: { ApproximateCreationDateTimePrecision: precision } };
-  return html`<${Asked} title=${`Times sent to ${nameOf(one.StreamArn)}`} operation="UpdateKinesisStreamingDestination" request=${request} verb="Change times" said="Times are written as you chose from now on." onClose=${onClose} onDone=${onDone}><${Precision} value=${precision} onChange=${setPrecision} /><//>`;
+  return html`<${CallDialog} title=${`Times sent to ${nameOf(one.StreamArn)}`} operation="UpdateKinesisStreamingDestination" request=${request} verb="Change times" said="From now on, times have the precision that you chose." onClose=${onClose} onDone=${onDone}><${Precision} value=${precision} onChange=${setPrecision} /><//>`;
 }

@@ -1,12 +1,12 @@
-// What can be set on a table and its indexes, as a form has it and as requests have it.
+// The settings of a table and its indexes: their form fields, and their members in requests.
 
-import { Field, Input, Select, html } from "../parts.js";
+import { Field, Input, Select, html } from "../shared/parts.js";
 
 export const KEY_TYPES = [["S", "String"], ["N", "Number"], ["B", "Binary"]];
 export const PROJECTIONS = [["ALL", "All attributes"], ["KEYS_ONLY", "Keys only"], ["INCLUDE", "Some attributes"]];
 export const VIEWS = [["", "Off"], ["NEW_AND_OLD_IMAGES", "New and old images"], ["NEW_IMAGE", "New image"], ["OLD_IMAGE", "Old image"], ["KEYS_ONLY", "Keys only"]];
 const BILLING = [["PAY_PER_REQUEST", "On demand"], ["PROVISIONED", "Provisioned"]];
-const ENCRYPTION = [["", "A key of the service"], ["KMS", "A key of this account"]];
+const ENCRYPTION = [["", "DynamoDB's own key"], ["KMS", "A KMS key of this account"]];
 
 export const listed = (text) => text.split(",").map((one) => one.trim()).filter(Boolean);
 const both = (read, write, names) => ({ ...(read !== "" ? { [names[0]]: Number(read) } : {}), ...(write !== "" ? { [names[1]]: Number(write) } : {}) });
@@ -34,7 +34,7 @@ export const capacityMembers = (billing, form) => ({
 
 export function CapacityFields({ billing, form, set, unset = "default", children }) {
   const units = (label, name, placeholder) => html`<${Field} label=${label}><${Input} type="number" min="1" value=${form[name]} placeholder=${placeholder} onInput=${set(name)} /><//>`;
-  return html`<div class="row">${children}${billing === "PROVISIONED" ? html`${units("Read units", "rcu")}${units("Write units", "wcu")}` : html`${units("Most read units", "maxRead", "no limit")}${units("Most write units", "maxWrite", "no limit")}`}</div>
+  return html`<div class="row">${children}${billing === "PROVISIONED" ? html`${units("Read units", "rcu")}${units("Write units", "wcu")}` : html`${units("Maximum read units", "maxRead", "no limit")}${units("Maximum write units", "maxWrite", "no limit")}`}</div>
     <div class="row">${units("Warm read units", "warmRead", unset)}${units("Warm write units", "warmWrite", unset)}</div>`;
 }
 
@@ -55,7 +55,7 @@ export function indexOf(one, billing, tableHash) {
   };
 }
 
-// The types of the keys, by name; those of several attributes have one type here.
+// Returns the types of the keys by name; all attributes of a multi-attribute key share a type here.
 export const typesOf = (one, isLocal) => [...(isLocal ? [] : listed(one.hash).map((name) => [name, one.hashType])), ...listed(one.range).map((name) => [name, one.rangeType])];
 export const definitionsOf = (types) => [...types].map(([AttributeName, AttributeType]) => ({ AttributeName, AttributeType }));
 
@@ -86,10 +86,10 @@ export function SettingsFields({ form, set }) {
   const tick = (name) => (event) => set(name)(event.target.checked);
   return html`<div class="row"><${Field} label="Stream"><${Select} value=${form.stream} onChange=${set("stream")} options=${VIEWS} name="stream" /><//>
       <${Field} label="Encryption"><${Select} value=${form.encryption} onChange=${set("encryption")} options=${ENCRYPTION} /><//>
-      ${form.encryption === "KMS" && html`<${Field} label="Key (empty: that of DynamoDB)"><${Input} value=${form.key} onInput=${set("key")} placeholder="arn:aws:kms:…" /><//>`}</div>
+      ${form.encryption === "KMS" && html`<${Field} label="KMS key (empty: the default key)"><${Input} value=${form.key} onInput=${set("key")} placeholder="arn:aws:kms:…" /><//>`}</div>
     <div class="bar ticks"><label class="tick"><input type="checkbox" checked=${form.protect} onChange=${tick("protect")} />Deletion protection</label>
       <label class="tick"><input type="checkbox" checked=${form.infrequent} onChange=${tick("infrequent")} />Infrequent access class</label></div>
     <details class="more"><summary>Tags and policy</summary>
-      <label class="field stacked"><span>Tags, a name=value a line</span><textarea class="code" rows="3" spellcheck=${false} value=${form.tags} onInput=${(event) => set("tags")(event.target.value)}></textarea></label>
+      <label class="field stacked"><span>Tags, one name=value per line</span><textarea class="code" rows="3" spellcheck=${false} value=${form.tags} onInput=${(event) => set("tags")(event.target.value)}></textarea></label>
       <label class="field stacked"><span>Resource policy, in JSON</span><textarea class="code" rows="5" spellcheck=${false} value=${form.policy} onInput=${(event) => set("policy")(event.target.value)}></textarea></label></details>`;
 }

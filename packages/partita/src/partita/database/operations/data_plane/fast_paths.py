@@ -98,7 +98,9 @@ def query_plain_range(context: ReadContext, body: bytes) -> bytes | None:
     if table is None:
         return None
     values: dict[str, dict[str, str]] = request.ExpressionAttributeValues
-    for value in values.values():
+    for name, value in values.items():
+        if len(name) > EXPRESSION_PLACEHOLDER_BYTES_MAX:
+            return None
         if not (_is_short_string(value) or _is_whole_number(value)):
             return None
     try:
@@ -142,10 +144,11 @@ def _plan(
     names: dict[str, str] = {}
     if request.ExpressionAttributeNames is not None:
         names = request.ExpressionAttributeNames
-        if not names or max(map(len, names)) > EXPRESSION_PLACEHOLDER_BYTES_MAX:
+        if not names:
             return None
-    if values and max(map(len, values)) > EXPRESSION_PLACEHOLDER_BYTES_MAX:
-        return None
+        for name in names:
+            if len(name) > EXPRESSION_PLACEHOLDER_BYTES_MAX:
+                return None
     filtering, projection = None, None
     condition = compile_key_condition(request.KeyConditionExpression, names)
     values_used, names_used = condition.values_used, condition.names_used

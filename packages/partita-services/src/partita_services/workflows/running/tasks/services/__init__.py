@@ -1,1 +1,1 @@
-"""TODO: what this package is for."""
+"""Tasks that call HTTP endpoints, run jobs, send messages, or read and write objects in S3."""

@@ -1,31 +1,31 @@
-// How a statement is answered: as the server would carry it out, or, of an endpoint that does not
-// tell, as far as the text of the statement says.
+// The plan of a statement: the server's own, or a guess from the statement's text if the endpoint
+// does not explain statements.
 
-import { count, html, items, size, useEffect, useState } from "./parts.js";
-import { explain } from "./api.js";
-import { shown } from "./values.js";
+import { count, html, items, size, useEffect, useState } from "../shared/parts.js";
+import { explain } from "../shared/api.js";
+import { shown } from "../shared/values.js";
 
 const PAUSE_MS = 250;
 const RANGES_SHOWN = 5;
 
 export function usePlan(request, described) {
-  const [told, setTold] = useState({});
+  const [explained, setExplained] = useState({});
   const key = request?.Statement ? JSON.stringify([request.Statement, request.Parameters || []]) : "";
   useEffect(() => {
     if (!key) return;
     const control = new AbortController();
     const [Statement, Parameters] = JSON.parse(key);
     const timer = setTimeout(() => explain(Statement, Parameters, control.signal).then(
-      (plan) => setTold({ key, plan }),
-      (failed) => failed.code === "NotMonitored" && setTold({ key, isSilent: true }),
+      (plan) => setExplained({ key, plan }),
+      (failed) => failed.code === "NotMonitored" && setExplained({ key, isSilent: true }),
     ), PAUSE_MS);
     return () => { clearTimeout(timer); control.abort(); };
   }, [key]);
-  if (!key || told.key !== key) return null;
-  return told.isSilent ? readFromText(request.Statement, described) : told.plan;
+  if (!key || explained.key !== key) return null;
+  return explained.isSilent ? readFromText(request.Statement, described) : explained.plan;
 }
 
-// The rule of the service: the keys that WHERE pins down decide what is read.
+// The rule of the service: the keys that WHERE pins down determine what is read.
 export function readFromText(statement, table) {
   const from = /^\s*select\s+.*?\sfrom\s+"?([\w.-]+)"?(?:\s*\.\s*"?([\w.-]+)"?)?(?:\s+where\s+(.*))?$/is.exec(statement);
   if (!from || !table || table.TableName !== from[1]) return null;
@@ -48,7 +48,7 @@ function condition({ Name, Comparison, Operands }) {
   return Comparison === "begins_with" ? `begins_with(${Name}, ${values[0]})` : `${Name} ${Comparison} ${values.join(", ")}`;
 }
 
-const told = (range) => [...Object.entries(range.PartitionKey).map(([name, value]) => `${name} = ${shown(value, 60)}`), ...(range.SortKey ? [condition(range.SortKey)] : [])].join(" AND ");
+const rangeText = (range) => [...Object.entries(range.PartitionKey).map(([name, value]) => `${name} = ${shown(value, 60)}`), ...(range.SortKey ? [condition(range.SortKey)] : [])].join(" AND ");
 
 function sentence(plan) {
   switch (plan.Access) {
@@ -64,7 +64,7 @@ function cost(plan) {
   if (plan.WriteUnits) return `${plan.IsLeast ? "at least " : ""}${units(plan.WriteUnits, "write")}`;
   if (!plan.FirstPage) return null;
   const { Items, ReadUnits, IsWhole } = plan.FirstPage;
-  return IsWhole ? `${units(ReadUnits, "read")} for ${items(Items)}` : `${units(ReadUnits, "read")} for the first page of ${items(Items)}${plan.Whole ? `, ${units(plan.Whole.ReadUnits, "read")} for all ${count(plan.Whole.Items)} (${size(plan.Whole.Bytes)})` : ", and more for what follows"}`;
+  return IsWhole ? `${units(ReadUnits, "read")} for ${items(Items)}` : `${units(ReadUnits, "read")} for the first page of ${items(Items)}${plan.Whole ? `, ${units(plan.Whole.ReadUnits, "read")} for all ${count(plan.Whole.Items)} (${size(plan.Whole.Bytes)})` : ", and more for the next pages"}`;
 }
 
 export function Plan({ plan }) {
@@ -73,11 +73,11 @@ export function Plan({ plan }) {
   return html`<section class=${`plan ${plan.Access === "scan" || plan.Access === "refused" ? "note" : "quiet"}`} id="plan" aria-label="Plan" aria-live="polite">
     <p><strong>${sentence(plan)}</strong></p>
     ${(ranges.length > 0 || price) && html`<dl class="facts">
-      ${ranges.length > 0 && html`<div><dt>${ranges.length > 1 ? "Keys" : "Key"}</dt><dd class="mono">${ranges.slice(0, RANGES_SHOWN).map((one, n) => html`<div key=${n}>${told(one)}</div>`)}${plan.RangeCount > RANGES_SHOWN && html`<div>and ${count(plan.RangeCount - RANGES_SHOWN)} more</div>`}</dd></div>`}
+      ${ranges.length > 0 && html`<div><dt>${ranges.length > 1 ? "Keys" : "Key"}</dt><dd class="mono">${ranges.slice(0, RANGES_SHOWN).map((one, n) => html`<div key=${n}>${rangeText(one)}</div>`)}${plan.RangeCount > RANGES_SHOWN && html`<div>and ${count(plan.RangeCount - RANGES_SHOWN)} more</div>`}</dd></div>`}
       ${price && html`<div><dt>Cost</dt><dd>${price}</dd></div>`}
-      ${plan.Statement === "SELECT" && html`<div><dt>Filter</dt><dd>${plan.IsFiltered ? "what is left of WHERE, after reading" : "none"}</dd></div>`}
+      ${plan.Statement === "SELECT" && html`<div><dt>Filter</dt><dd>${plan.IsFiltered ? "the rest of WHERE, after reading" : "none"}</dd></div>`}
       ${plan.Access === "query" && html`<div><dt>Order</dt><dd>${plan.IsForward ? "ascending" : "descending"}</dd></div>`}
     </dl>`}
-    <p class="source">${plan.isGuess ? "Read from the text of the statement: this endpoint does not tell its plan." : "The server's own plan."}</p>
+    <p class="source">${plan.isGuess ? "Guessed from the text of the statement: this endpoint does not show its plan." : "The server's own plan."}</p>
   </section>`;
 }

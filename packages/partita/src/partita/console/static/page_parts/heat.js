@@ -1,11 +1,11 @@
-// What has happened between two looks at a server's counters.
+// Computes rates and latencies from two samples of a server's counters.
 
-// A counter that has become smaller began anew, with its server or its table.
+// A counter that has become smaller was reset, because its server or its table is new.
 const growth = (before, now) => (now >= (before || 0) ? now - (before || 0) : now);
 const by = (list, key) => Object.fromEntries((list || []).map((one) => [key(one), one]));
 const sum = (list, number) => list.reduce((total, one) => total + number(one), 0);
 
-// The bound of the histogram within which so many percent of the requests were answered.
+// Returns the bucket of the histogram below which this percentage of the requests was answered.
 function within(counts, total, percent) {
   return counts.find(([, n]) => n >= (total * percent) / 100)?.[0];
 }

@@ -1,4 +1,4 @@
-// Two states of an item beside each other: what differs, down to the member of a map, with its type.
+// Shows two states of an item side by side: what differs, down to members of maps, with types.
 
 import { count, html, useState } from "./parts.js";
 import { Type } from "./cells.js";
@@ -12,7 +12,7 @@ const BEFORE_MAX = 20;
 const PLAIN = /^[\w-]+$/;
 const step = (name) => (PLAIN.test(name) ? name : JSON.stringify(name));
 
-// Maps and lists that are one on both sides are gone into; anything else differs as a whole.
+// Two maps or two lists are compared member by member; other values differ as a whole.
 function leaves(path, was, is) {
   if (same(was, is)) return [];
   const type = was && is && typeOf(was) === typeOf(is) ? typeOf(was) : "";
@@ -25,14 +25,14 @@ const names = (was, is) => [...new Set([...Object.keys(was || {}), ...Object.key
 export const changedNames = (was, is) => names(was, is).filter((name) => !same(attributeOf(was, name), attributeOf(is, name)));
 const differencesOf = (was, is, but) => changedNames(was, is).filter((name) => !but.includes(name)).flatMap((name) => leaves(step(name), attributeOf(was, name), attributeOf(is, name)));
 
-// Where two texts or binaries part: of a long one, what stands there is shown.
+// Returns where two strings or binaries begin to differ: of a long value, that place is shown.
 function parting(one, other) {
   let at = 0;
   while (at < one.length && at < other.length && one[at] === other[at]) at += 1;
   return at;
 }
 
-// Where two texts look alike, what cannot be seen in them is written out.
+// If two strings look alike, their invisible characters are shown as escapes.
 const UNSEEN = /[\x00-\x1f\x7f\u00a0\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
 const seen = (text) => text.replace(UNSEEN, " ").replace(/\s+/g, "");
 const escaped = (text) => JSON.stringify(text).replace(UNSEEN, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);
@@ -49,7 +49,7 @@ function bytesFrom(base64, at) {
   return html`${from ? `… at byte ${count(from)}: ` : ""}${hexOf(part)}${from + BYTES_MAX < bytes.length ? " …" : ""} <span class="quiet">${textOf(part)}</span>`;
 }
 
-// Of a large set, the members that the other side has not.
+// Of a large set, only the members that the other side does not have are shown.
 function membersOf(type, members, others) {
   const one = { [type]: members };
   if (shown(one, Infinity).length <= TEXT_MAX && members.length <= 50) return shown(one, Infinity);
@@ -67,7 +67,8 @@ function Side({ value, other }) {
     : shown(value, TEXT_MAX)}${other && typeOf(other) !== type && type !== "NULL" && html` <span class="badge warn">${TYPES[type].toLowerCase()}</span>`}`;
 }
 
-// `titles` are those of the two sides; an item that is not there has no column. `but` are attributes, the key's among them.
+// `titles` are the headings of the two sides; a missing item has no column. `but` are attributes to
+// leave out, such as the key.
 export function Differences({ was, is, titles, but = [] }) {
   const rows = differencesOf(was, is, but);
   const [isWhole, setIsWhole] = useState(false);

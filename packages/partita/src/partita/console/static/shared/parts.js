@@ -1,11 +1,11 @@
-// What every page is made of.
+// Parts that all pages use: addresses, messages, dialogs, fields and figures.
 
-import { html, useState, useEffect, useLayoutEffect, useRef } from "./vendor/preact-htm.js";
+import { html, useState, useEffect, useLayoutEffect, useRef } from "../vendor/preact-htm.js";
 
 export { html, useState, useEffect, useRef };
-export { useMemo, useCallback } from "./vendor/preact-htm.js";
+export { useMemo, useCallback } from "../vendor/preact-htm.js";
 
-// Where we are: #/page/part?name=value
+// The address of a page: #/page/part?name=value
 
 export function route() {
   const [path, query = ""] = location.hash.replace(/^#\/?/, "").split("?");
@@ -19,7 +19,8 @@ export function link(page, parts = [], query = {}) {
   return `#/${[page, ...parts].map(encodeURIComponent).join("/")}${search ? `?${search}` : ""}`;
 }
 
-// At once, and not when the browser comes to it: what is typed meanwhile would be asked for.
+// Changes the address at once. Setting location.hash would notify the page later, and input typed
+// meanwhile would become part of the query.
 export function visit(address) {
   if (address === location.hash) return;
   const oldURL = location.href;
@@ -27,7 +28,7 @@ export function visit(address) {
   dispatchEvent(new HashChangeEvent("hashchange", { oldURL, newURL: location.href }));
 }
 
-// What narrows a view belongs to its address, without a step back for each letter.
+// Filters of a view are part of its address, but typing them adds no entries to the history.
 export const keepAddress = (...place) => history.replaceState(null, "", link(...place));
 
 // Messages in the corner
@@ -60,7 +61,7 @@ export function Problem({ error }) {
   return html`<div class="problem" role="alert">${code}${error.message}</div>`;
 }
 
-// The API call that an action makes; one of data can be taken over by the builder.
+// Shows the API call that an action makes; calls on data can be opened in the builder.
 
 const BUILT = /^(?:(?:Get|Put|Update|Delete|BatchGet|BatchWrite)Item|Query|Scan|Transact(?:Get|Write)Items|(?:BatchExecute|Execute)Statement|ExecuteTransaction)$/;
 const SHOWN_MAX = 20000;
@@ -77,7 +78,7 @@ export function Call({ operation, request, open }) {
 
 export async function copy(text) {
   try { await navigator.clipboard.writeText(text); } catch {
-    // Without encryption, and not on this machine, browsers have only the old way.
+    // Without HTTPS, browsers offer the clipboard API only to localhost.
     const area = Object.assign(document.createElement("textarea"), { value: text });
     document.body.append(area);
     area.select();
@@ -103,7 +104,7 @@ export function Select({ value, onChange, options, ...more }) {
 export const Input = ({ value, onInput, ...more }) =>
   html`<input value=${value} onInput=${(event) => onInput(event.target.value)} autocomplete="off" spellcheck=${false} ...${more} />`;
 
-// What was typed and is not saved yet: nothing leads away from it without a question.
+// Unsaved input: leaving the page needs a confirmation.
 
 const unsaved = new Set();
 export const mayLeave = () => !unsaved.size || window.confirm("Leave without saving?");
@@ -118,11 +119,11 @@ export function useUnsaved(isDirty) {
   return release;
 }
 
-// Something over the page: Escape leaves it, Tab stays in it, focus goes back where it was.
+// A dialog over the page: Escape closes it, Tab stays inside, and focus returns to where it was.
 
 export function Over({ kind = "dialog", label, onClose, children }) {
   const box = useRef(null);
-  // Before anything is painted: a key that is pressed at once belongs to it already.
+  // A layout effect runs before the first paint, so even a key pressed at once goes to the dialog.
   useLayoutEffect(() => {
     const before = document.activeElement;
     const first = box.current.querySelector("[data-focus]") || box.current.querySelector("input, select, textarea, button");
@@ -142,7 +143,7 @@ export function Over({ kind = "dialog", label, onClose, children }) {
   </div>`;
 }
 
-// Nothing destructive without its name: what is typed must be what is deleted.
+// Destructive actions need the name of the thing to be typed.
 
 export function Confirm({ title, name, operation, request, verb, onClose, onDone, children }) {
   const [typed, setTyped] = useState("");
@@ -172,13 +173,13 @@ export function Confirm({ title, name, operation, request, verb, onClose, onDone
   <//>`;
 }
 
-// The places where one table is looked at.
+// The pages that show one table.
 
 export const PLACES = [["explore", "Items"], ["tables", "Settings"], ["heat", "Heat"], ["streams", "Stream"], ["time", "Time"]];
 export const placed = (page, name) => (page === "heat" ? link(page, [], { table: name }) : link(page, [name]));
 
 export function NoTable({ name, error }) {
-  return html`<div class="head"><h1>${name}</h1></div><${Problem} error=${error} />${error?.code === "ResourceNotFoundException" && html`<p>It may have been deleted, or is called something else. <a href=${link("tables")}>All tables</a></p>`}`;
+  return html`<div class="head"><h1>${name}</h1></div><${Problem} error=${error} />${error?.code === "ResourceNotFoundException" && html`<p>It may have been deleted, or has another name. <a href=${link("tables")}>All tables</a></p>`}`;
 }
 
 export function TableHead({ name, at, children, actions }) {
@@ -186,11 +187,11 @@ export function TableHead({ name, at, children, actions }) {
     <nav class="tabs places" aria-label=${`Views of ${name}`}>${PLACES.map(([page, title]) => html`<a key=${page} class="tab" href=${placed(page, name)} aria-current=${page === at ? "page" : undefined}>${title}</a>`)}</nav>`;
 }
 
-// Live lists: while the keyboard or the pointer is in one, nothing moves away under it.
+// Live lists: while the focus or the pointer is in a list, its rows do not move.
 
 const isUsed = (box) => box?.matches(":hover, :focus-within");
 
-// The figures go on, the rows stay where they are.
+// Figures are updated, but rows stay where they are.
 export function useSteadyOrder(list, key) {
   const box = useRef(null), order = useRef([]);
   if (isUsed(box.current)) {
@@ -202,7 +203,7 @@ export function useSteadyOrder(list, key) {
   return [list, box];
 }
 
-// The whole stays as it is.
+// Nothing is updated at all.
 export function useHeld(value) {
   const box = useRef(null), held = useRef(value);
   const isHeld = held.current !== null && isUsed(box.current);
@@ -210,7 +211,7 @@ export function useHeld(value) {
   return [held.current, box];
 }
 
-// Asks again and again while the page is looked at; what it waits for is awaited first.
+// Calls `ask` repeatedly while the page is visible, and awaits each call before the next pause.
 export function useRepeated(ask, everyMs, inputs) {
   useEffect(() => {
     const state = { isGone: false };

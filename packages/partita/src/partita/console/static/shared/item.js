@@ -1,4 +1,5 @@
-// The editor of one item: as a form or as JSON, checked while it is typed, saved only over what was read.
+// The editor of one item, as a form or as JSON. Input is checked while it is typed, and saved only if
+// the item has not changed since it was read.
 
 import { Call, Confirm, Over, Problem, Select, html, mayLeave, say, units, useState, useUnsaved } from "./parts.js";
 import { call, session } from "./api.js";
@@ -9,11 +10,11 @@ const FORM_ATTRIBUTES_MAX = 150;
 let number = 0;
 const rowsOf = (item) => Object.entries(item).map(([name, value]) => ({ id: ++number, name, type: typeOf(value), text: editable(value), before: value }));
 
-// What the rows say; rows that nobody touched keep their value as it is.
+// Returns the item that the rows describe; rows that were not edited keep their exact value.
 function read(rows) {
   const item = Object.create(null), problems = {};
   for (const row of rows) {
-    if (!row.name) { problems[row.id] = "An attribute has a name."; continue; }
+    if (!row.name) { problems[row.id] = "An attribute needs a name."; continue; }
     if (row.name in item) { problems[row.id] = `There are two attributes ${row.name}.`; continue; }
     try {
       item[row.name] = row.before && typeOf(row.before) === row.type && editable(row.before) === row.text ? row.before : valueOf(row.type, row.text);
@@ -22,7 +23,7 @@ function read(rows) {
   return { item, problems };
 }
 
-// `item` is what was read; without it, a new one is made from `draft`.
+// `item` is the item that was read; without it, a new one starts from `draft`.
 export function Editor({ table, item, cost, draft = {}, onClose, onSaved, onDuplicate }) {
   const schema = table.KeySchema, keys = schema.map((key) => key.AttributeName);
   const [seen, setSeen] = useState(item);
@@ -113,7 +114,7 @@ export function Editor({ table, item, cost, draft = {}, onClose, onSaved, onDupl
       </div>`}
     </form>
     ${confirming && html`<${Confirm} title="Delete item" name=${plain(seen[keys[0]])} verb="Delete item" operation="DeleteItem" request=${deletionOf(table.TableName, schema, seen)}
-      onClose=${() => setConfirming(false)} onDone=${remove}><p>The item is deleted if it is still as you see it.</p><//>`}
+      onClose=${() => setConfirming(false)} onDone=${remove}><p>The item is deleted only if it has not changed since you read it.</p><//>`}
   <//>`;
 }
 
@@ -131,7 +132,7 @@ async function reverse(operation, request, onSaved) {
   }
 }
 
-// My changes, on what somebody else has made of the item.
+// Applies my changes to the item as somebody else has saved it.
 function mergedOver(seen, mine, theirs) {
   const merged = Object.assign(Object.create(null), theirs);
   for (const name of new Set([...Object.keys(seen), ...Object.keys(mine)])) {

@@ -1,24 +1,24 @@
-// Two tables with the same keys, compared item by item as they are read side by side: only what one
-// has and the other has not shown yet is kept meanwhile.
+// Compares two tables with the same keys, page by page from both. Only items of which the other
+// table's page has not come yet are kept in memory.
 
-import { call } from "./api.js";
-import { changedNames } from "./differences.js";
-import { keyOf, valueOf } from "./values.js";
-import { isCancelled } from "./work.js";
+import { call } from "../shared/api.js";
+import { changedNames } from "../shared/differences.js";
+import { keyOf, valueOf } from "../shared/values.js";
+import { isCancelled } from "../shared/work.js";
 
 const WAITING_MAX = 200000;
 const KEPT_MAX = 10000;
 
-// A Scan of everything, or a Query of one item collection.
+// Returns a Scan of everything, or a Query of one item collection.
 function requestOf(TableName, { KeySchema, AttributeDefinitions }, only) {
   if (!only) return ["Scan", { TableName, ConsistentRead: true }];
   const { AttributeName: name } = KeySchema[0], type = AttributeDefinitions.find((one) => one.AttributeName === name).AttributeType;
   return ["Query", { TableName, ConsistentRead: true, KeyConditionExpression: "#k = :k", ExpressionAttributeNames: { "#k": name }, ExpressionAttributeValues: { ":k": valueOf(type, only) } }];
 }
 
-// `then` and `now` are names of tables, `described` is either; `told` hears how many were compared.
-// Who cancels has what was found so far.
-export async function compare(then, now, described, only, told, signal) {
+// `then` and `now` are names of tables, `described` is the description of either. `onProgress` gets
+// the number of compared items. After a cancellation, the differences found so far are returned.
+export async function compare(then, now, described, only, onProgress, signal) {
   const sides = [then, now].map((name) => ({ request: requestOf(name, described, only), waiting: new Map(), start: undefined, isDone: false }));
   const found = { differences: [], count: 0, compared: 0, part: null };
   const note = (key, was, is) => {
@@ -45,7 +45,7 @@ export async function compare(then, now, described, only, told, signal) {
       side.start = page.LastEvaluatedKey;
       side.isDone = !side.start;
     }
-    told(found.compared);
+    onProgress(found.compared);
     if (sides.some((side) => side.waiting.size > WAITING_MAX)) return { ...found, part: "too different" };
   }
   for (const [key, item] of sides[0].waiting) note(key, item, undefined);

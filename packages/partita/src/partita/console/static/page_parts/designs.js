@@ -1,7 +1,7 @@
-// Designs of `partita migrate`: each with what tests have proven of it, and what it would cost.
+// Designs of `partita migrate`: each with the verdicts of its tests, and its price.
 
-import { Over, Problem, count, html, useEffect, useState } from "./parts.js";
-import { look } from "./api.js";
+import { Over, Problem, count, html, useEffect, useState } from "../shared/parts.js";
+import { look } from "../shared/api.js";
 
 const VERDICTS = { proven: "good", differs: "warn", unproven: "", unserved: "warn" };
 const ORDER = ["differs", "unserved", "unproven", "proven"];
@@ -17,7 +17,7 @@ export function Designs({ move, onOpen, onClose }) {
     ${!found && !error && html`<p role="status">Reading the folder.</p>`}
     ${found && !found.length && html`<p class="empty">There is no design yet: run <code>partita migrate model</code>.</p>`}
     ${found?.map((one) => html`<article class="nested" key=${one.file}><div class="bar"><strong>${one.file}</strong><span class="badge">${one.kind}</span><span class="spacer"></span><button onClick=${() => onOpen({ ...one.workbench, partita: { file: one.file, proofs: one.proofs, price: one.price } })} aria-label=${`Open ${one.file}`}>Open</button></div>
-      <p>${one.price ? money(one.price) : html`<span class="quiet">No price for it as it is: run <code>partita migrate estimate</code>.</span>`}</p><${Counts} proofs=${one.proofs} /></article>`)}
+      <p>${one.price ? money(one.price) : html`<span class="quiet">This version is not priced: run <code>partita migrate estimate</code>.</span>`}</p><${Counts} proofs=${one.proofs} /></article>`)}
     <button onClick=${onClose}>Close</button><//>`;
 }
 
@@ -26,7 +26,7 @@ const Counts = ({ proofs }) => html`<p class="bar">${summed(proofs).map(([verdic
 export function ProofAndPrice({ about }) {
   const { file, proofs, price } = about;
   const sorted = [...proofs].sort((a, b) => ORDER.indexOf(a.verdict) - ORDER.indexOf(b.verdict));
-  return html`<section class="card" id="proof" aria-label="Proof and price"><h2>Proof and price of ${file}</h2><p class="quiet">Of the design as it was opened: what you change here is neither tested nor priced.</p>
+  return html`<section class="card" id="proof" aria-label="Proof and price"><h2>Proof and price of ${file}</h2><p class="quiet">For the design as it was opened: your changes here are neither tested nor priced.</p>
     <dl class="facts"><div><dt>Price</dt><dd>${price ? money(price) : "not estimated"}</dd></div>${price && html`<div><dt>Paid</dt><dd>${price.way}</dd></div><div><dt>Prices of</dt><dd>${price.prices_of}</dd></div>`}</dl>
     <details class="more" style=${{ marginTop: "12px" }}><summary>Access patterns: ${summed(proofs).map(([verdict, number]) => `${count(number)} ${verdict}`).join(", ")}</summary><div class="scroll" tabindex="0" role="region" aria-label="Access patterns"><table id="proofs"><thead><tr><th scope="col">Pattern</th><th scope="col">Verdict</th><th scope="col">Why</th></tr></thead><tbody>${sorted.map((one) => html`<tr key=${one.pattern}><td>${one.pattern}</td><td><span class=${`badge ${VERDICTS[one.verdict]}`}>${one.verdict}</span></td><td class="clip" title=${one.why || ""}>${one.why || (one.at ? `tested ${one.at}` : "")}</td></tr>`)}</tbody></table></div></details></section>`;
 }

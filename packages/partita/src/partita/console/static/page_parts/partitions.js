@@ -1,7 +1,7 @@
-// Partitions as they are now. Where one was at the last look and two are now, it has split.
+// The current partitions. A partition that was one at the last refresh and is two now has split.
 
-import { count, html, size, useEffect, useRef, useState } from "./parts.js";
-import { shown } from "./values.js";
+import { count, html, size, useEffect, useRef, useState } from "../shared/parts.js";
+import { shown } from "../shared/values.js";
 
 const SPLITS_KEPT = 10;
 const FRESH_MS = 20000;

@@ -1,5 +1,5 @@
-// Attribute values in the JSON of the wire: shown, checked, read from what people type.
-// Numbers are texts all the way: no digit of 38 is lost.
+// Attribute values in wire JSON: how they are displayed, checked and parsed from input.
+// Numbers are always strings, so that none of their 38 digits is lost.
 
 export const TYPES = {
   S: "String", N: "Number", B: "Binary", BOOL: "Boolean", NULL: "Null",
@@ -10,11 +10,12 @@ const DIGITS_MAX = 38;
 
 export const typeOf = (value) => Object.keys(value)[0];
 
-// What an item has under a name: what every object of JavaScript has, constructor among it, is no attribute.
+// Returns an attribute. Inherited members of JavaScript objects, such as `constructor`, are not
+// attributes.
 export const attributeOf = (item, name) => (item && Object.hasOwn(item, name) ? item[name] : undefined);
 
 export function numberProblem(text) {
-  if (!NUMBER.test(text)) return `${text || "An empty text"} is not a number.`;
+  if (!NUMBER.test(text)) return `${text || "An empty string"} is not a number.`;
   const [mantissa, exponent = "0"] = text.toLowerCase().split("e");
   const digits = mantissa.replace(/[+-]/, "").replace(/^(\d*)\.?(\d*)$/, "$1$2");
   const significant = digits.replace(/^0+/, "").replace(/0+$/, "");
@@ -24,7 +25,7 @@ export function numberProblem(text) {
   const fraction = mantissa.split(".")[1] || "";
   const leading = whole ? whole.length - 1 : -(fraction.match(/^0*/)[0].length + 1);
   const magnitude = leading + Number(exponent);
-  return magnitude > 125 || magnitude < -130 ? "Numbers go from 1E-130 to 9.99E+125." : null;
+  return magnitude > 125 || magnitude < -130 ? "Numbers range from 1E-130 to 9.99E+125." : null;
 }
 
 // Binaries
@@ -40,13 +41,13 @@ export const textOf = (base64, most = Infinity) => {
 };
 export function base64Of(hex) {
   const digits = hex.replace(/\s|0x/g, "");
-  if (!/^([0-9a-fA-F]{2})*$/.test(digits)) throw new Error("A binary is written in hex, two digits a byte: 0a ff.");
+  if (!/^([0-9a-fA-F]{2})*$/.test(digits)) throw new Error("Write a binary in hex, two digits per byte: 0a ff.");
   let text = "";
   for (let at = 0; at < digits.length; at += 2) text += String.fromCharCode(parseInt(digits.slice(at, at + 2), 16));
   return btoa(text);
 }
 
-// Shown
+// Display
 
 export function shown(value, most = 120) {
   const type = typeOf(value), inside = value[type];
@@ -65,22 +66,22 @@ export function shown(value, most = 120) {
 
 function clipped(text, most) {
   if (text.length <= most) return text;
-  // Not between the two halves of one character.
+  // A surrogate pair must not be cut in half.
   const end = /[\ud800-\udbff]/.test(text[most - 1]) ? most - 1 : most;
   return `${text.slice(0, end)}…`;
 }
 
-// JSON for people: a value that has no others in it stands on one line.
+// Indented JSON, except that a value without nested values is on one line.
 const LEAF = /\{\n\s*"(S|N|B|BOOL|NULL)": ("(?:[^"\\]|\\.)*"|true|false)\n\s*\}/g;
 export const pretty = (value) => JSON.stringify(value, null, 2).replace(LEAF, '{"$1": $2}');
 
-// What a person edits: the text of a value, and the value of a text.
+// Editing: the text of a value, and the value of a text.
 
 export function editable(value) {
   const type = typeOf(value), inside = value[type];
   if (type === "B") return hexOf(inside);
   if (type === "NULL") return "";
-  // Members on lines of their own, unless one of them would not come back as it is.
+  // One member per line, or JSON if a member could not be read back from that.
   if (type === "SS" && inside.some((one) => one === "" || /[\r\n]/.test(one) || one.startsWith("["))) return JSON.stringify(inside, null, 2);
   if (type === "SS" || type === "NS") return inside.join("\n");
   if (type === "BS") return inside.map((one) => hexOf(one)).join("\n");
@@ -111,8 +112,8 @@ function checkedNumber(text) {
 }
 
 function checkedSet(members) {
-  if (!members.length) throw new Error("A set has at least one member, each on a line of its own.");
-  if (new Set(members).size < members.length) throw new Error("A set has each member once.");
+  if (!members.length) throw new Error("A set needs at least one member, each on its own line.");
+  if (new Set(members).size < members.length) throw new Error("A set cannot contain a member twice.");
   return members;
 }
 
@@ -123,16 +124,16 @@ function parsed(text) {
 export function checked(value, where = "") {
   const at = where ? `${where}: ` : "";
   const keys = value && typeof value === "object" && !Array.isArray(value) ? Object.keys(value) : [];
-  if (keys.length !== 1 || !Object.hasOwn(TYPES, keys[0])) throw new Error(`${at}a value has one type, such as {"S": "text"} or {"N": "1"}.`);
+  if (keys.length !== 1 || !Object.hasOwn(TYPES, keys[0])) throw new Error(`${at}a value must have one type, such as {"S": "text"} or {"N": "1"}.`);
   const [type] = keys, inside = value[type];
   const isText = (one) => typeof one === "string";
-  if (["S", "N", "B"].includes(type) && !isText(inside)) throw new Error(`${at}${type} takes a text in quotes.`);
-  if (type === "BOOL" && typeof inside !== "boolean") throw new Error(`${at}BOOL is true or false.`);
-  if (type === "NULL" && inside !== true) throw new Error(`${at}NULL is always true.`);
+  if (["S", "N", "B"].includes(type) && !isText(inside)) throw new Error(`${at}${type} takes a string in quotes.`);
+  if (type === "BOOL" && typeof inside !== "boolean") throw new Error(`${at}BOOL must be true or false.`);
+  if (type === "NULL" && inside !== true) throw new Error(`${at}NULL must be true.`);
   if (type === "N") { const problem = numberProblem(inside); if (problem) throw new Error(at + problem); }
   if (type === "B") { try { atob(inside); } catch { throw new Error(`${at}B takes base64.`); } }
   if (["SS", "NS", "BS"].includes(type)) {
-    if (!Array.isArray(inside) || !inside.every(isText)) throw new Error(`${at}${type} takes a list of texts in quotes.`);
+    if (!Array.isArray(inside) || !inside.every(isText)) throw new Error(`${at}${type} takes a list of strings in quotes.`);
     checkedSet(inside);
     if (type === "NS") inside.forEach(checkedNumber);
   }
@@ -164,8 +165,8 @@ function canonical(value) {
 
 export const keyOf = (item, schema) => Object.fromEntries(schema.map(({ AttributeName: name }) => [name, attributeOf(item, name)]));
 
-// An update from one state of an item to another, which is refused when somebody else has changed
-// one of the same attributes meanwhile; changes to others stay.
+// Returns an update from one state of an item to another. It is refused if somebody else has changed
+// one of the same attributes meanwhile; changes to other attributes are kept.
 export function updateOf(TableName, schema, from, to) {
   const names = {}, values = {}, set = [], remove = [], conditions = [];
   const keys = schema.map((key) => key.AttributeName);
@@ -194,7 +195,8 @@ export function updateOf(TableName, schema, from, to) {
 
 const COMPARED_MAX = 60;
 
-// A deletion of an item as it was seen; of one with very many attributes, so many are compared.
+// Returns a deletion that is refused if the item has changed; at most COMPARED_MAX attributes are
+// compared, to stay within the limits of expressions.
 export function deletionOf(TableName, schema, item) {
   const names = {}, values = {}, conditions = [];
   const keys = schema.map((key) => key.AttributeName);

@@ -1,4 +1,4 @@
-// Requests to the console's own API, which passes them on; and whether somebody answers.
+// Requests to the console's API, which forwards them to the endpoint; and the state of the connection.
 
 const TYPE = "application/vnd.partita.console+json";
 const RETRY_MS = 1000;
@@ -15,7 +15,7 @@ export class Refusal extends Error {
   }
 }
 
-// Whether an endpoint does not have what was asked for at all.
+// True when the endpoint does not implement the operation at all.
 export const isUnknown = (error) => ["UnknownOperationException", "InvalidAction", "Http404"].includes(error?.code);
 
 export function onSession(listener) {
@@ -36,7 +36,7 @@ export async function connect() {
   change({ User: "", ...others, isSignedOut: others.SignsIn && !Token });
 }
 
-// The key and its secret go to the server once, and stay there.
+// The key and its secret are sent to the server once, and are not kept in the browser.
 export async function signIn(key) {
   await send("POST", "sign-in", key);
   await connect();
@@ -47,7 +47,7 @@ export async function signOut() {
   await connect();
 }
 
-// An endpoint that its console cannot reach is said with the reason; of a console that is gone, there is none.
+// The console reports why it cannot reach its endpoint. If the console itself is gone, nobody does.
 const reasonOf = (error) => (error.code === "EndpointUnreachable" ? error.message : "");
 
 let waiting = false;
@@ -88,7 +88,7 @@ async function ask(method, path, request, signal) {
     return await send(method, path, request, signal);
   } catch (error) {
     if (error.code === "403") {
-      // Another process answers now: its token is another one.
+      // The server has been restarted, and the new process has another token.
       await connect();
       return send(method, path, request, signal);
     }
@@ -117,7 +117,7 @@ export async function start() {
   }
 }
 
-// The server may go while nobody asks it for anything.
+// Notices that the server is gone even while the page sends no requests.
 setInterval(() => {
   if (document.hidden || session.state !== "connected") return;
   fetch("/console/api/session").catch(() => reconnect());

@@ -1,9 +1,9 @@
-// A state machine as a drawing: states in rows from the first to the last, those inside a Parallel
-// or a Map within it. What an execution did is shown by colour, mark and words.
+// Draws a state machine: states in rows from the first to the last, and those of a Parallel or Map
+// state inside it. The path of an execution is shown by color, marks and words.
 
-import { html } from "./parts.js";
+import { html } from "../shared/parts.js";
 
-// A drawing that is wider than its place becomes smaller, as long as it can be read.
+// A drawing that is too wide is scaled down, but only as far as it can still be read.
 const SMALLEST = 0.7;
 const WIDTH = 150, HEIGHT = 42, GAP_X = 28, GAP_Y = 34, PAD = 14, TITLE = 22;
 const MARKS = { done: "✓", failed: "✕", running: "…", caught: "!" };
@@ -19,7 +19,7 @@ function transitions(state) {
 
 const inside = (state) => [...(state.Branches || []), ...(state.ItemProcessor || state.Iterator ? [state.ItemProcessor || state.Iterator] : [])].filter((one) => one?.States);
 
-// In which row a state stands: below all that lead to it, but for ways back.
+// Returns the row of each state: below all states that lead to it, except through a loop.
 function ranksOf(machine) {
   const ranks = {}, onPath = new Set();
   const visit = (name, rank) => {
@@ -55,13 +55,13 @@ export function laidOut(machine) {
     y += Math.max(...row.map((one) => one.height)) + GAP_Y;
   }
   const edges = Object.values(nodes).flatMap((from) => transitions(from.state).filter(([next]) => nodes[next]).map(([next, label]) => ({ from, to: nodes[next], label })));
-  // Ways back, and ways past other rows, go round at the right.
+  // Transitions back, or past other rows, are drawn around the states on the right.
   for (const edge of edges) edge.isRound = edge.to.y <= edge.from.y || ranks[edge.to.name] > ranks[edge.from.name] + 1;
   const round = edges.filter((edge) => edge.isRound).length;
   return { nodes: Object.values(nodes), edges, inner: width, width: width + (round && 24 + round * 14), height: y - GAP_Y };
 }
 
-// What an execution did with each state and each way: from its history.
+// Derives the status of each state and transition from the history of an execution.
 export function pathOf(events, status) {
   const byId = new Map(events.map((one) => [one.id, one]));
   const nameOf = (event) => event.stateEnteredEventDetails?.name || event.stateExitedEventDetails?.name;
@@ -82,7 +82,7 @@ export function pathOf(events, status) {
       const failing = owner(event);
       if (failing) states[failing] = "failing";
     } else if (/Succeeded$/.test(event.type) && !event.type.startsWith("Execution")) {
-      // After another try.
+      // A retry has succeeded.
       const again = owner(event);
       if (states[again] === "failing") states[again] = "running";
     }

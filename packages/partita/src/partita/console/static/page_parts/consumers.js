@@ -1,8 +1,8 @@
-// Who reads a stream, and how far each is behind: event source mappings, and workers that share
-// leases in a table.
+// The consumers of a stream, and how far each is behind: event source mappings, and workers that
+// share leases in a table.
 
-import { Field, Input, Problem, count, html, link, useEffect, useState } from "./parts.js";
-import { call, isUnknown, look } from "./api.js";
+import { Field, Input, Problem, count, html, link, useEffect, useState } from "../shared/parts.js";
+import { call, isUnknown, look } from "../shared/api.js";
 
 const EVERY_MS = 2000;
 const READ_MAX = 1000;
@@ -23,7 +23,8 @@ async function pagesOf(request) {
 
 const among = (TableName, name, value) => pagesOf({ TableName, KeyConditionExpression: "#k = :k", ExpressionAttributeNames: { "#k": name }, ExpressionAttributeValues: { ":k": { S: value } } });
 
-// What a mapping has noted of each shard, where it is kept in a table of the endpoint.
+// Returns the checkpoints of a mapping. A Partita server keeps them in a table; Amazon does not show
+// them.
 async function notedBy(mapping) {
   const items = await among(CHECKPOINTS, "pk", `checkpoints#${mapping.UUID}`);
   const records = items.filter((one) => one.record).map((one) => JSON.parse(one.record.S));
@@ -31,7 +32,7 @@ async function notedBy(mapping) {
   return { start, positions: new Map(records.filter((one) => one.shard_id !== "start").map((one) => [one.shard_id, one.position])) };
 }
 
-// How much of a shard is behind a position: records and the age of the first of them.
+// Returns how many records follow a position in a shard, and the age of the first of them.
 async function behind(stream, ShardId, position) {
   if (position === END) return { records: 0, seconds: 0 };
   const moment = /^AT_TIMESTAMP (.+)$/.exec(position || "")?.[1];
@@ -52,7 +53,7 @@ async function behind(stream, ShardId, position) {
 }
 
 const together = (lags) => ({ records: lags.reduce((sum, lag) => sum + (lag.records || 0), 0), isMore: lags.some((lag) => lag.isMore), seconds: Math.max(0, ...lags.map((lag) => lag.seconds || 0)), lost: lags.length > 0 && lags.every((lag) => lag.lost) });
-const told = ({ records, isMore, seconds, lost }) => (lost ? "its place is gone" : records ? `${count(records)}${isMore ? " and more" : ""} ${records === 1 ? "record" : "records"}, since ${age(seconds)}` : "nothing");
+const lagText = ({ records, isMore, seconds, lost }) => (lost ? "its position has expired" : records ? `${count(records)}${isMore ? " and more" : ""} ${records === 1 ? "record" : "records"}, since ${age(seconds)}` : "nothing");
 const age = (seconds) => (seconds < 90 ? `${Math.round(seconds)} s` : seconds < 5400 ? `${Math.round(seconds / 60)} min` : `${Math.round(seconds / 3600)} h`);
 
 async function mappingsOf(stream) {
@@ -110,11 +111,11 @@ function Mapping({ mapping: one }) {
   return html`<tr><td title=${one.FunctionArn}>${one.FunctionArn?.split(":function:")[1] || one.FunctionArn}<div class="quiet mono">${one.UUID}</div></td>
     <td><span class=${`badge ${one.State === "Enabled" ? "good" : "warn"}`}>${one.State}</span></td>
     <td><span class=${`badge ${isBad(one.LastProcessingResult) ? "warn" : ""}`}>${one.LastProcessingResult || "–"}</span></td>
-    <td>${one.lags ? html`${told(together(one.lags))}${late.length > 0 && one.lags.length > 1 && late.map((lag) => html`<div class="quiet" key=${lag.ShardId}>${told(lag)} in <span class="mono">${lag.ShardId.slice(-8)}</span></div>`)}` : html`<span class="quiet">not told</span>`}</td>
-    <td class="wrap">${retries < 0 ? "tried again for ever" : `given up after ${count(retries)} ${retries === 1 ? "retry" : "retries"}`}${one.BisectBatchOnFunctionError ? ", in halves" : ""}${destination ? html`<div class="quiet">then to <span class="mono">${destination}</span></div>` : ""}</td></tr>`;
+    <td>${one.lags ? html`${lagText(together(one.lags))}${late.length > 0 && one.lags.length > 1 && late.map((lag) => html`<div class="quiet" key=${lag.ShardId}>${lagText(lag)} in <span class="mono">${lag.ShardId.slice(-8)}</span></div>`)}` : html`<span class="quiet">unknown</span>`}</td>
+    <td class="wrap">${retries < 0 ? "retried forever" : `given up after ${count(retries)} ${retries === 1 ? "retry" : "retries"}`}${one.BisectBatchOnFunctionError ? ", batches are halved" : ""}${destination ? html`<div class="quiet">then to <span class="mono">${destination}</span></div>` : ""}</td></tr>`;
 }
 
-// Workers of the Kinesis consumer keep their leases in a table that they were given.
+// Workers of the Kinesis consumer keep their leases in a table with the name of their application.
 function Leases({ stream, shards, table, onTable }) {
   const [name, setName] = useState(table);
   const [found, setFound] = useState(null);
@@ -140,5 +141,5 @@ function Leases({ stream, shards, table, onTable }) {
   }, [table, stream.name, names]);
   return html`<form class="row narrow" onSubmit=${(event) => { event.preventDefault(); onTable(name.trim()); }}><${Field} label="Table of leases"><${Input} value=${name} onInput=${setName} /><//><button>Show leases</button></form><${Problem} error=${error} />
     ${found && (found.length ? html`<div class="scroll" tabindex="0" role="region" aria-label="Leases"><table id="leases"><thead><tr><th scope="col">Shard</th><th scope="col">Worker</th><th scope="col">Checkpoint</th><th scope="col">Not read yet</th></tr></thead><tbody>
-      ${found.map((one) => html`<tr key=${one.ShardId}><td class="mono">${one.ShardId}</td><td>${one.owner || html`<span class="quiet">nobody</span>`}</td><td class="mono clip" title=${one.position}>${one.position}</td><td>${told(one)}</td></tr>`)}</tbody></table></div><p><a href=${link("explore", [table])}>Explore ${table}</a></p>` : html`<p class="quiet">${table} has no leases of ${stream.name}.</p>`)}`;
+      ${found.map((one) => html`<tr key=${one.ShardId}><td class="mono">${one.ShardId}</td><td>${one.owner || html`<span class="quiet">nobody</span>`}</td><td class="mono clip" title=${one.position}>${one.position}</td><td>${lagText(one)}</td></tr>`)}</tbody></table></div><p><a href=${link("explore", [table])}>Explore ${table}</a></p>` : html`<p class="quiet">${table} has no leases of ${stream.name}.</p>`)}`;
 }

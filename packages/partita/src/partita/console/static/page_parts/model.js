@@ -1,6 +1,6 @@
-// A data model as NoSQL Workbench keeps it in a file. What this page does not know stays in it.
+// A data model in the file format of NoSQL Workbench. Members that this page does not know are kept.
 
-import { checkedItem, typeOf } from "./values.js";
+import { checkedItem, typeOf } from "../shared/values.js";
 
 const TYPES = ["S", "N", "B"];
 const keyed = (attributes) => [attributes.PartitionKey, attributes.SortKey].filter(Boolean);
@@ -36,7 +36,8 @@ export function readModel(text) {
   return model;
 }
 
-// Workbench keeps rows with the table, and those of its facets with the facets: one item is one row.
+// Workbench stores some rows with the table and others with its facets. Rows with the same key are
+// one item.
 const rowKey = (table, item) => JSON.stringify(keysOf(table).map((name) => item[name]));
 
 export function rowsOf(table) {
@@ -45,7 +46,7 @@ export function rowsOf(table) {
   return [...rows.values()];
 }
 
-// Rows stay with the facet that had them; new ones are the table's own.
+// Rows stay with the facet that had them; new rows belong to the table.
 export function withRows(table, rows) {
   const left = new Map(rows.map((item) => [rowKey(table, item), item]));
   const TableFacets = (table.TableFacets || []).map((facet) => {
@@ -59,10 +60,10 @@ export function withRows(table, rows) {
 
 export const changed = (model) => ({ ...model, ModelMetadata: { ...model.ModelMetadata, DateLastModified: dated() } });
 
-// Proof and price are of this page, not of Workbench's file.
+// Proof and price belong to this page and are not written to Workbench's file.
 export const written = ({ partita, ...model }) => `${JSON.stringify(model, null, 2)}\n`;
 
-// Item collections as AWS draws them: rows together that have the same partition key, by sort key.
+// Groups rows into item collections, as AWS draws them: same partition key, ordered by sort key.
 export function collections(items, [hash, range]) {
   const found = new Map();
   for (const item of items) {
@@ -79,14 +80,15 @@ export function collections(items, [hash, range]) {
   return [...found.values()].map((rows) => rows.sort(order));
 }
 
-// What an index would have of the rows.
+// Returns the rows as an index would project them.
 export function projected(table, index) {
   const { ProjectionType: kind = "ALL", NonKeyAttributes: more = [] } = index.Projection || {};
   const kept = new Set([...keysOf(table), ...keysOf(index), ...(kind === "INCLUDE" ? more : [])]);
   return rowsOf(table).map((item) => (kind === "ALL" ? item : Object.fromEntries(Object.entries(item).filter(([name]) => kept.has(name)))));
 }
 
-// The rows of a facet: those it has, or those whose attributes it names, and whose keys begin as its aliases do.
+// Returns the rows of a facet: its own, or else the table's rows that have only attributes of the
+// facet, and keys that begin like the facet's key aliases.
 export function rowsOfFacet(table, facet) {
   if (facet.TableData?.length) return facet.TableData;
   const [hash, range] = keysOf(table);
@@ -96,7 +98,7 @@ export function rowsOfFacet(table, facet) {
     && Object.keys(item).every((name) => name === hash || name === range || (facet.NonKeyAttributes || []).includes(name)));
 }
 
-// The request that makes a table of it.
+// Returns the CreateTable request for a table of the model.
 export function creationOf(table) {
   const definitions = new Map();
   const schema = (thing) => keyed(thing.KeyAttributes).map((one, at) => { definitions.set(one.AttributeName, one.AttributeType); return { AttributeName: one.AttributeName, KeyType: at ? "RANGE" : "HASH" }; });
@@ -112,7 +114,7 @@ export function creationOf(table) {
   };
 }
 
-// A table of the server as a table of the model, with rows that it has.
+// Converts a table of the server, with some of its items, to a table of the model.
 export function tableOf(described, items) {
   const type = (name) => described.AttributeDefinitions.find((one) => one.AttributeName === name).AttributeType;
   const attributes = (schema) => Object.fromEntries(schema.map((one) => [one.KeyType === "HASH" ? "PartitionKey" : "SortKey", { AttributeName: one.AttributeName, AttributeType: type(one.AttributeName) }]));

@@ -1,5 +1,5 @@
-// Work of many requests: it says how far it is, and stops between two of them when it is cancelled.
-// A write that is on its way is waited for: what was done is counted, not guessed.
+// Work that takes many requests: it reports progress, and a cancellation takes effect between two
+// requests. A write in flight is awaited, so that the count of finished writes is exact.
 
 import { count, html, say, units } from "./parts.js";
 import { call } from "./api.js";
@@ -12,7 +12,8 @@ export const consumed = (answer) => [answer.ConsumedCapacity || []].flat().reduc
 export const isCancelled = (failed) => failed?.name === "AbortError";
 const pause = (ms) => new Promise((next) => setTimeout(next, ms));
 
-// A batch may be taken in part: what was not is sent again, later each time. `sent` are those that may have been done.
+// Unprocessed items of a batch are sent again, after a growing pause. `sent` counts the requests that
+// may have been carried out.
 export async function writeBatches(TableName, requests, onProgress, signal) {
   const made = { done: 0, sent: 0, units: 0 };
   for (let from = 0; from < requests.length && !signal.aborted; from += BATCH) {
@@ -31,7 +32,7 @@ export async function writeBatches(TableName, requests, onProgress, signal) {
   return made;
 }
 
-// All that a request finds, a page at a time.
+// Calls `act` with each page of a request.
 export async function eachPage({ operation, request: { Limit, ...request } }, act, signal) {
   let start;
   do {
@@ -41,19 +42,19 @@ export async function eachPage({ operation, request: { Limit, ...request } }, ac
   } while (start && !signal.aborted);
 }
 
-// Until a table that is made or restored can be used; `told` hears what is known of it meanwhile.
-export async function untilActive(TableName, told, signal) {
+// Waits until a new or restored table is ACTIVE; `onProgress` gets its description meanwhile.
+export async function untilActive(TableName, onProgress, signal) {
   for (;;) {
     const { Table } = await call("DescribeTable", { TableName }, signal);
     if (Table.TableStatus === "ACTIVE") return Table;
-    told(Table);
+    onProgress(Table);
     await pause(LOOK_MS);
   }
 }
 
-// The service does not stop a restore: a table that nobody waits for any more is deleted when it is there.
+// A restore cannot be stopped, so after a cancellation its table is deleted once it is ACTIVE.
 export async function deleteWhenRestored(TableName) {
-  say(`Cancelled. ${TableName} is deleted as soon as it is restored, if this page stays open.`);
+  say(`Cancelled. ${TableName} will be deleted as soon as it is restored, as long as this page stays open.`);
   try {
     await untilActive(TableName, () => {});
     await call("DeleteTable", { TableName });
