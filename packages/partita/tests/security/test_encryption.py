@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 import stat
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -669,6 +670,45 @@ def test_a_plain_folder_becomes_an_encrypted_one(
     # What was in the stream is still there; a new one goes on.
     assert described["LatestStreamArn"] != arn and changes_in(server, arn) == 30
     assert changes_in(server, described["LatestStreamArn"]) == 1
+
+
+KILLED = """
+import os, signal, sys
+from importlib import import_module
+from partita.cli import main
+def kill(*arguments, **named):
+    os.kill(os.getpid(), signal.SIGKILL)
+module, name = sys.argv.pop(1).split(":")
+setattr(import_module(module), name, kill)
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        "partita.database.at_rest.folder_encryption:check",
+        "partita.server.security.administration.keys_command:begin_sealing",
+        "partita.server.security.administration.keys_command:seal_head",
+    ],
+)
+def test_a_copy_that_is_killed_before_its_end_is_not_served(
+    tmp_path: Path, start: Callable[..., Server], step: str
+) -> None:
+    """While it was being checked, and while its users were being copied."""
+    vault, plain = Vault(tmp_path), tmp_path / "plain"
+    run("users", "add", "ops", "--policy", "AdministratorAccess", "--data", plain)
+    server = start("serve", "--port", "0", "--data", plain)
+    server.client().create_table(TableName=NAME, **SORTED)
+    server.client().put_item(TableName=NAME, Item=item(1))
+    server.terminate()
+    command = (sys.executable, "-c", KILLED, step)
+    key = ("--encryption-key", f"file:{vault.key}")
+    killed = run("keys", "encrypt", plain, vault.data, *key, command=command)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    # A server refuses it for the same reason.
+    refused = run("check", vault.data, *key)
+    assert refused.returncode == 2 and "not finished" in refused.stderr
 
 
 def changes_in(server: Server, arn: str) -> int:

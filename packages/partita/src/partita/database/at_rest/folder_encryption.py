@@ -8,7 +8,7 @@ read.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from secrets import token_bytes
 from typing import Final, NamedTuple
@@ -16,8 +16,13 @@ from typing import Final, NamedTuple
 from partita.database.at_rest.check_findings import CheckedFolder
 from partita.database.at_rest.invariants import check
 from partita.database.operations.operation_context import KEY_SECRET_BYTES
-from partita.database.storage.data_folder.embedded_engine import EmbeddedEngine, open_for_reading
+from partita.database.storage.data_folder.embedded_engine import (
+    EmbeddedEngine,
+    EmbeddedSnapshot,
+    open_for_reading,
+)
 from partita.database.storage.data_folder.keyring_access import is_encrypted
+from partita.database.storage.engine import Changes, Snapshot
 from partita.database.storage.sealing.encrypted_folders import begin_encryption, keyring_of
 from partita.database.storage.sealing.keyring import Keyring
 from partita.database.storage.sealing.master_keys import KeySource
@@ -34,12 +39,12 @@ from partita.foundation.clock import system_clock
 from partita.foundation.service_limits import MB
 
 COMMIT_BYTES: Final = 8 * MB
+FINISHED: Final[Changes] = {table_layout.FORMAT_KEY: str(FORMAT_VERSION).encode()}
 
 
 class EncryptionSummary(NamedTuple):
-    """The new folder's keyring, and what was lost."""
+    """What was encrypted, and what was lost."""
 
-    keyring: Keyring
     items: int
     tables: list[str]
     without_recovery: list[str]
@@ -48,7 +53,14 @@ class EncryptionSummary(NamedTuple):
     """Tables whose stream has ended, and a new one begun."""
 
 
-def encrypt_folder(source: Path, target: Path, keys: KeySource) -> EncryptionSummary:
+def encrypt_folder(
+    source: Path, target: Path, keys: KeySource, copy_files: Callable[[Keyring], None]
+) -> EncryptionSummary:
+    """Copies a folder; `copy_files` copies what is beside its engine.
+
+    The new folder can be served once all is copied and checked: after a crash it is either
+    complete or refused.
+    """
     if is_encrypted(source):
         raise StorageError(f"The data folder {source} is encrypted already.")
     if target.exists() and any(target.iterdir()):
@@ -66,22 +78,26 @@ def encrypt_folder(source: Path, target: Path, keys: KeySource) -> EncryptionSum
             for piece in _pieces(pairs):
                 engine.commit(piece)
                 engine.refresh()
-            folder = CheckedFolder(engine.snapshot(), is_encrypted=True)
-            # A check refuses an unfinished copy, so the folder counts as finished while it runs.
-            engine.commit({table_layout.FORMAT_KEY: str(FORMAT_VERSION).encode()})
-            engine.refresh()
+            folder = CheckedFolder(_as_finished(engine.snapshot()), is_encrypted=True)
             for finding in check(folder):
-                engine.commit({table_layout.FORMAT_KEY: COPYING_FORMAT})
                 raise StorageError(f"The copy in {target} is damaged: {finding}")
+            copy_files(keyring)
+            engine.commit(FINISHED)
         finally:
             engine.close()
     return EncryptionSummary(
-        keyring,
         folder.items,
         [table.name for table in tables],
         [table.name for table in tables if table.recovery is not None],
         [table.name for table in tables if table.stream is not None],
     )
+
+
+def _as_finished(snapshot: Snapshot) -> Snapshot:
+    """The copy as it will be, because a check refuses an unfinished one."""
+    finished = EmbeddedSnapshot(snapshot)
+    finished.frozen.update(FINISHED)
+    return finished
 
 
 def _pieces(pairs: Iterator[Pair]) -> Iterator[dict[bytes, bytes | None]]:

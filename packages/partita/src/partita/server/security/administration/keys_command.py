@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -15,6 +15,9 @@ from partita.errors import PartitaError
 from partita.server.security.administration.access_options import data_option, key_option
 from partita.server.security.audit.audit_head import seal_head
 from partita.server.security.identities.access_file import FILE_NAME, AccessFile, begin_sealing
+
+if TYPE_CHECKING:
+    from partita.database.storage.sealing.keyring import Keyring
 
 AUDIT: Final = "audit"
 KEPT_AS_THEY_ARE: Final = (AUDIT, "tls")
@@ -67,22 +70,31 @@ def encrypt(source: Path, target: Path, encryption_key: str | None) -> None:
         raise click.UsageError("Give --encryption-key: it says where the key is.")
     from partita.database.at_rest.folder_encryption import encrypt_folder
 
-    done = encrypt_folder(source, target, KeySource(encryption_key))
-    begin_sealing(target, done.keyring)
-    if (source / FILE_NAME).exists():
-        users = AccessFile(target / FILE_NAME, lambda: done.keyring)
-        with users.changing() as change:
-            change.directory = AccessFile(source / FILE_NAME).load()
-    for name in KEPT_AS_THEY_ARE:
-        if (source / name).is_dir():
-            shutil.copytree(source / name, target / name)
-    seal_head(target / AUDIT, done.keyring)
+    done = encrypt_folder(
+        source,
+        target,
+        KeySource(encryption_key),
+        lambda keyring: _copy_files(source, target, keyring),
+    )
     count = len(done.tables)
     click.echo(f"{count} tables, {done.items} items encrypted in {target}, and checked.")
     for name in done.without_recovery:
         click.echo(f"Point-in-time recovery of {name} is off: enable it again.")
     for name in done.with_new_stream:
         click.echo(f"The stream of {name} has ended, and a new one begun: see its LatestStreamArn.")
+
+
+def _copy_files(source: Path, target: Path, keyring: Keyring) -> None:
+    """Copies the users, the audit log and the certificates of a folder that is being encrypted."""
+    begin_sealing(target, keyring)
+    if (source / FILE_NAME).exists():
+        users = AccessFile(target / FILE_NAME, lambda: keyring)
+        with users.changing() as change:
+            change.directory = AccessFile(source / FILE_NAME).load()
+    for name in KEPT_AS_THEY_ARE:
+        if (source / name).is_dir():
+            shutil.copytree(source / name, target / name)
+    seal_head(target / AUDIT, keyring)
 
 
 @keys.command()
