@@ -51,6 +51,11 @@ def worker_of(server: processes.Server) -> int:
     return int(worker)
 
 
+def ticks_of(pid: int) -> int:
+    """The CPU time of a process in user mode, in hundredths of a second."""
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11])
+
+
 @pytest.fixture
 def beside() -> Any:
     """`beside(function, *given)`: called on another thread."""
@@ -191,9 +196,27 @@ def test_a_killed_process_costs_one_request(serve: Serve, tmp_path: Path, beside
     client = server.client()
     create_table(client)
     put_lists(client, 1)
-    os.kill(worker_of(server), signal.SIGKILL)
+    worker = worker_of(server)
+    before = ticks_of(worker)
+    deciding = beside(put_lists, client, 20)
+    while ticks_of(worker) < before + 10:
+        time.sleep(0.01)
+    os.kill(worker, signal.SIGKILL)
     with pytest.raises(client.exceptions.InternalServerError):
-        put_lists(client, 2)
+        deciding.result()
+    assert put_lists(client, 2)["UnprocessedItems"] == {}
+
+
+def test_a_process_that_is_killed_while_it_is_idle_costs_none(serve: Serve, tmp_path: Path) -> None:
+    server = serve(tmp_path / "data")
+    client = server.client()
+    create_table(client)
+    for _ in range(3):
+        put_lists(client, 1)
+        worker = worker_of(server)
+        os.kill(worker, signal.SIGKILL)
+        while Path(f"/proc/{worker}").exists():
+            time.sleep(0.01)
     assert put_lists(client, 2)["UnprocessedItems"] == {}
 
 

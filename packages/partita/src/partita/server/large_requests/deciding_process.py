@@ -57,6 +57,10 @@ class DecidingProcess:
         reader, writer = await asyncio.open_connection(sock=connection)
         return DecidingProcess(process, reader, writer)
 
+    @property
+    def has_ended(self) -> bool:
+        return self._reader.at_eof() or self._process.returncode is not None
+
     async def decide(
         self, job: DecisionJob, answers: WorkerAnswers, draft: ValueDraft
     ) -> DecisionOutcome | JobDeclined:

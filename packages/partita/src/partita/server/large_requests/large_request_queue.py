@@ -59,6 +59,10 @@ class CallerTurns:
         self._by_caller: dict[str, deque[LargeRequest]] = {}
         self._count = asyncio.Semaphore(0)
 
+    @property
+    def is_empty(self) -> bool:
+        return not self._by_caller
+
     def bytes_of(self, whose: str) -> int:
         return sum(len(request.body) for request in self._by_caller.get(whose, ()))
 
@@ -123,6 +127,10 @@ class LargeRequestQueue:
         try:
             while (request := await self._next()) is not None:
                 try:
+                    if process is not None and process.has_ended:
+                        # It was killed while it was idle, which must not cost a request.
+                        await process.end()
+                        process = None
                     process = process or await DecidingProcess.start()
                     await self._decide(process, request)
                 except Exception as error:
@@ -138,11 +146,14 @@ class LargeRequestQueue:
                 await process.end()
 
     async def _next(self) -> LargeRequest | None:
-        try:
-            async with asyncio.timeout(IDLE_SECONDS_MAX):
-                return await self._waiting.get()
-        except TimeoutError:
-            return None
+        while True:
+            try:
+                async with asyncio.timeout(IDLE_SECONDS_MAX):
+                    return await self._waiting.get()
+            except TimeoutError:
+                # A request that comes as the time runs out found this task running.
+                if self._waiting.is_empty:
+                    return None
 
     async def _decide(self, process: DecidingProcess, request: LargeRequest) -> None:
         service = self._database.service
