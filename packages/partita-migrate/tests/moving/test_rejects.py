@@ -93,6 +93,6 @@ def test_nothing_is_repaired_while_the_target_is_authoritative(
     cutover(folder, target)
     book = app.find("book", 3)
     app.set(book, "name", {"S": "A copy that the application did not keep"})
-    with pytest.raises(PartitaError, match="target is authoritative"):
+    with pytest.raises(PartitaError, match="target has been authoritative"):
         verify(folder, target, is_repairing=True)
     assert app.find("book", 3)["name"] == {"S": "A copy that the application did not keep"}

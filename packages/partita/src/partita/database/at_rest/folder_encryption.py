@@ -43,7 +43,7 @@ FINISHED: Final[Changes] = {table_layout.FORMAT_KEY: str(FORMAT_VERSION).encode(
 
 
 class EncryptionSummary(NamedTuple):
-    """What was encrypted, and what was lost."""
+    """The result of an encryption, with what the encrypted folder lacks."""
 
     items: int
     tables: list[str]

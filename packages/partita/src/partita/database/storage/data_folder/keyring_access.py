@@ -31,7 +31,8 @@ Seal = Callable[[Archive], Archive]
 
 
 def is_encrypted(folder: Path) -> bool:
-    return (folder / KEYRING).exists()
+    # Path.exists raises for a folder that cannot be read, which the engine reports in a sentence.
+    return os.path.exists(folder / KEYRING)
 
 
 def key_source(text: str | None) -> KeySource | None:
